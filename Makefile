@@ -91,8 +91,13 @@ $(KERNELS:%=$(BUILD)/lib/data/kernels/%.o): private ALL_CFLAGS += -O3 -fno-trapp
 # Unit tests: one program per tests/unit/test_*.c, linked with the command without main(), every layer and cmocka.
 $(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
 	$(call say,AR,$@)rm -f $@; $(AR) rcs $@ $^
+# MODEL: what collectives mean, for the tests of schedules and executor and for the simulation; model/answers prints
+# what it says.
+MODEL = $(BUILD)/tests/model/collective_model.o
+# cmocka gives every test a state, which few need.
+$(BUILD)/tests/unit/%.o: private ALL_CFLAGS += -Wno-unused-parameter
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
-$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(BUILD)/cmd.a $(ARCHIVES)
+$(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(MODEL) $(BUILD)/cmd.a $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/cmd.a $(ARCHIVES) -lcmocka $(ALL_LDLIBS)
 # GnuTLS is the other end in one of them, which is skipped without it.
@@ -111,7 +116,10 @@ bench-join: $(BUILD)/bench/join_bench
 $(BUILD)/fault/hostile_rank: $(OBJ_cmd) $(BUILD)/tests/fault/hostile_rank.o $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--wrap=mesh_open,--wrap=mesh_settle -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
-unit: $(UNIT) $(BUILD)/toys/collctl $(BUILD)/fault/hostile_rank
+$(BUILD)/model/answers: $(BUILD)/tests/model/answers.o $(MODEL) $(ARCHIVES)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
+unit: $(UNIT) $(BUILD)/model/answers $(BUILD)/toys/collctl $(BUILD)/fault/hostile_rank
 .SECONDARY:
 
 include tests/toys/toys.mk

@@ -1,6 +1,7 @@
 /*
- * The rows of table.c: each names the struct coll_algorithm of a page. If costs are equal,
- * selection takes the first, so algorithms that also copy come last.
+ * The rows of table.c: ALGORITHM(x) is the struct coll_algorithm x of an algorithm's file. Of
+ * algorithms with equal prices, selection takes the first; so those that also copy elements come
+ * last.
  */
 
 /* allreduce */

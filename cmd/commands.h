@@ -11,8 +11,8 @@
 #include "lib/data/kernels/reduce.h"
 #include "lib/sched/sched.h"
 
-/* The program except for exiting: parses, runs the command and returns the exit code. `run` calls
- * it in forked children, which need no exec. */
+/* The program, without exiting: parses, runs the command and returns the exit code. `run` calls it
+ * in forked children. */
 int collctl_main(int argc, char **argv);
 
 /* The row of @name, or NULL. */
@@ -20,8 +20,8 @@ const struct command *command_find(const char *name);
 /* The name of the command nearest to the misspelled @name, or NULL. */
 const char *command_near(const char *name);
 
-/* For a barrier --algorithm auto means no schedule. plan and bench need one and print this next to
- * the one that they use. */
+/* A barrier with --algorithm auto uses no schedule. plan and bench need one, and print this
+ * remark. */
 #define BARRIER_AUTO \
 	"barrier without -a uses only the links to rank 0; -a all_to_all tests every link"
 

@@ -18,13 +18,13 @@ struct job_view {
 struct coll_observer job_observer(struct job_view *view, const struct command *,
                                   const struct options *);
 
-/* With devices: set what CUDA and NCCL take from the environment, unless the user has. NCCL listens
- * on this host alone, and writes nothing to stdout, which is the result's. Call it before threads
- * begin. */
+/* With devices: set environment variables for CUDA and NCCL that the user has not set, so that NCCL
+ * listens only on this host and writes nothing to stdout, where the result is printed. Call it
+ * before threads exist. */
 void job_set_device_environment(const struct coll_request *);
 
-/* From now on the jobs of this process write a byte to @fd (-1: nowhere) when all ranks have voted
- * and each is to commit: for `run`, which may lose the rank before its end. */
+/* Make the jobs of this process write a byte to @fd (-1: nowhere) at the verdict. `run` needs it,
+ * because it may lose the connection to a rank that has committed. */
 void job_tell_verdict(int fd);
 
 /* A command that runs a job of this kind: request, run, report. Returns the exit code. */

@@ -1,4 +1,4 @@
-/* What the build generates of the manual, in mdoc. */
+/* The parts of the manual that the build generates, in mdoc. */
 #ifndef COLLCTL_CMD_MANUAL_H
 #define COLLCTL_CMD_MANUAL_H
 
@@ -6,8 +6,8 @@
 
 #include "cmd/commands.h"
 
-/* The page of @cmd, with a line @FRAGMENT@ where its hand-written part goes; NULL: the sections
- * COMMANDS and OPTIONS of collctl(1). */
+/* Print the page of @cmd, with a line @FRAGMENT@ in the place of its hand-written part; NULL: the
+ * sections COMMANDS and OPTIONS of collctl(1). */
 void manual_print(FILE *, const struct command *cmd);
 
 #endif

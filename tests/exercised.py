@@ -74,7 +74,7 @@ def bats_tests(path, tag):
 
 
 def unit_tests(path):
-    return re.findall(r"\bcmocka_unit_test\w*\(\s*(\w+)", text_of(path))
+    return re.findall(r"(?m)(?:^\s*\w*TEST(?:_WITH)?|\bcmocka_unit_test\w*)\(\s*(\w+)", text_of(path))
 
 
 def tests_of(command, files):

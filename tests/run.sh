@@ -296,7 +296,7 @@ pure='sched|verify|figures|defects|mutants|radix|rooted|tuned|simulate|npy|optio
 
 # Time limits only end what hangs: on a machine that others use, too, everything takes many times as long.
 # The names of all unit tests. What takes longest begins first, so that nothing long runs alone at the end.
-longest=(verify exec exec_parts store coord mutants simulate figures radix)
+longest=(verify exec exec_parts store_server store coord mutants simulate figures radix)
 unit_names() {
 	local name
 	for name in "${longest[@]}"; do

@@ -1,12 +1,13 @@
 /*
- * Shared by the algorithms of alltoall: steps for one part of the input or the output.
+ * Shared by the algorithms of alltoall: steps for one part of the input or the output. @b is the
+ * builder of the rank a->rank, "I" below.
  */
 #ifndef COLLCTL_ALGORITHMS_ALLTOALL_PARTS_H
 #define COLLCTL_ALGORITHMS_ALLTOALL_PARTS_H
 
 #include "algorithms/parts/blocks.h"
 
-/* Send the part of my input that rank @j gets. */
+/* Send rank @j its part of my input. */
 static inline void alltoall_send(struct sched_builder *b, const struct coll_args *a, int j)
 {
 	const struct range part = block_range(a, j);
@@ -14,7 +15,7 @@ static inline void alltoall_send(struct sched_builder *b, const struct coll_args
 	sched_send(b, j, sched_in(b, 0, part.off), part.len);
 }
 
-/* Receive the part of my output that rank @j sends. */
+/* Receive rank @j's part of my output. */
 static inline void alltoall_recv(struct sched_builder *b, const struct coll_args *a, int j)
 {
 	const uint64_t at = coll_recv_at(a, j);
@@ -22,7 +23,7 @@ static inline void alltoall_recv(struct sched_builder *b, const struct coll_args
 	sched_recv(b, j, sched_out(b, at), coll_recv_at(a, j + 1) - at);
 }
 
-/* Copy my own part. */
+/* Copy the part that I send to myself from the input to the output. */
 static inline void alltoall_keep(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct range part = block_range(a, a->rank);

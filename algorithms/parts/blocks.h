@@ -1,7 +1,11 @@
 /*
- * Shared by several algorithms: the arithmetic of ranks and blocks, the fold that reduces any
- * number of ranks to a power of two, and phases such as a reduce-scatter, which is also half of an
- * allreduce.
+ * Shared by several algorithms: the arithmetic of ranks and blocks; the fold, which reduces any
+ * number of ranks to a power of two; and phases, such as a reduce-scatter, which is also the first
+ * half of an allreduce.
+ *
+ * A phase appends the steps of one rank, a->rank, to its builder @b ("I" and "the rank" below). All
+ * offsets and lengths are elements. The builder keeps errors (sched.h). The .c files name the
+ * sources.
  */
 #ifndef COLLCTL_ALGORITHMS_PARTS_BLOCKS_H
 #define COLLCTL_ALGORITHMS_PARTS_BLOCKS_H
@@ -29,7 +33,7 @@ static inline int rank_add(const struct coll_args *a, int rank, int d)
 	return (int)(((int64_t)rank + d + a->size) % a->size);
 }
 
-/* bruck's k: --base, default 2; a base above the size has the effect of the size. */
+/* The radix of bruck: --base, default 2, at most the size. */
 static inline int bruck_base(const struct coll_args *a)
 {
 	if (a->base < 2)
@@ -52,8 +56,8 @@ static inline struct range whole_range(const struct coll_args *a)
 	return (struct range){0, a->off[a->size]};
 }
 
-/* The @count blocks from @first on, modulo the size, as two ranges, of which one may be empty.
- * Sender and receiver divide them in the same way. */
+/* Blocks @first to @first + @count - 1, modulo the size, as two ranges; one of them may be empty.
+ * Sender and receiver get the same division. */
 static inline void block_runs(const struct coll_args *a, int first, int count, struct range run[2])
 {
 	const int end = first + count < a->size ? first + count : a->size;
@@ -62,8 +66,9 @@ static inline void block_runs(const struct coll_args *a, int first, int count, s
 	run[1] = (struct range){0, a->off[first + count - end]};
 }
 
-/* Order steps without a data dependency: later steps that use the element at @at wait for the
- * element at @done. @spare is one element of scratch. */
+/* Make later steps that use the element at @at wait until the element at @done is written, by
+ * copies that add a data dependency. The value at @at does not change. @spare is one element of
+ * scratch. */
 static inline void wait_for(struct sched_builder *b, struct sched_span at, struct sched_span done,
                             struct sched_span spare)
 {
@@ -73,37 +78,39 @@ static inline void wait_for(struct sched_builder *b, struct sched_span at, struc
 }
 
 /*
- * The fold (fold.c): let 2^L be the largest power of two not above the size and x = size - 2^L. The
- * first 2x ranks form pairs, and each even one sends its vector to the odd one above it.
+ * The fold (fold.c): let 2^L be the largest power of two not above the size, and x = size - 2^L.
+ * The first 2x ranks form pairs (0, 1), (2, 3), ...; the even rank of a pair sends its vector to
+ * the odd one. The odd ranks of pairs and the ranks from 2x on are the 2^L core ranks; they
+ * continue.
  */
 struct fold {
-	int core;  /* 2^L ranks continue */
+	int core;  /* 2^L */
 	int extra; /* x */
-	int id;    /* my number among them, or -1: I have sent my vector and wait */
+	int id;    /* my number among the core ranks; -1: I am none, and wait for the result */
 };
 
-/* Reduce the output buffers' @r onto the core ranks. */
+/* Reduce the range @r of the output buffers to the core ranks. */
 struct fold fold_in(struct sched_builder *b, const struct coll_args *a, struct range r);
-/* Return the result to the ranks that wait. */
+/* Send the result in @r to the ranks that wait. */
 void fold_out(struct sched_builder *b, const struct coll_args *a, struct range r,
               const struct fold *f);
 /* The rank with number @id among the core ranks. */
 int fold_rank(const struct fold *f, int id);
 
 /*
- * Phases. They work on the whole vector, whose element 0 is at @work (sched_work). A reduce-scatter
- * folds the rank's inputs into @work and leaves the rank's block complete in its place there; the
- * other blocks are undefined afterwards. An allgather begins with the rank's block in its place and
- * completes the others.
+ * Phases on the work area: element i of the whole vector is at @work + i (sched_work). A
+ * reduce-scatter folds the rank's inputs into @work. Afterwards the rank's own block there is
+ * complete, and the other blocks are undefined. An allgather needs the rank's own block in @work;
+ * afterwards all blocks are complete.
  */
 
-/* Fold @r of the inputs, which hold the whole vector, into its place. */
+/* Fold the range @r of the inputs, which hold the whole vector, into the work area. */
 static inline void work_fold(struct sched_builder *b, struct sched_span work, struct range r)
 {
 	sched_fold_inputs(b, span_add(work, r.off), r.off, r.len);
 }
 
-/* Begin an allgather: copy the rank's input to its place. Returns the work area. */
+/* Begin an allgather: copy the rank's input to its block of the work area, which is returned. */
 static inline struct sched_span work_gather_own(struct sched_builder *b, const struct coll_args *a)
 {
 	const struct sched_span work = sched_work(b);
@@ -113,7 +120,7 @@ static inline struct sched_span work_gather_own(struct sched_builder *b, const s
 	return work;
 }
 
-/* End a reduce-scatter: copy the rank's block from its place to the output. */
+/* End a reduce-scatter: copy the rank's block from the work area to the output. */
 static inline void work_scatter_own(struct sched_builder *b, const struct coll_args *a,
                                     struct sched_span work)
 {
@@ -134,7 +141,7 @@ static inline void work_recv(struct sched_builder *b, int peer, struct sched_spa
 	sched_recv(b, peer, span_add(work, r.off), r.len);
 }
 
-/* Receive @r and add it to the elements in its place. */
+/* Receive the range @r and add it to the elements in the work area. */
 static inline void work_add(struct sched_builder *b, int peer, struct sched_span work,
                             struct range r)
 {
@@ -144,12 +151,12 @@ static inline void work_add(struct sched_builder *b, int peer, struct sched_span
 }
 
 /*
- * Vector halving among the 2^dim ranks of a cube (halving.c): the vector is halved dim times
- * (halving_piece), and each rank ends with one piece.
+ * Vector halving among the 2^dim ranks of a cube (halving.c): the vector is halved dim times, and
+ * each rank ends with one of the 2^dim pieces (halving_piece).
  */
 struct cube {
-	int dim, id;       /* this rank is number id, of 2^dim */
-	int pairs, offset; /* number i is rank 2i + 1 for i < pairs, else i + offset */
+	int dim, id;       /* this rank has number id of 0 .. 2^dim - 1 */
+	int pairs, offset; /* the rank with number i is 2i + 1 for i < pairs, else i + offset */
 };
 
 static inline int cube_rank(const struct cube *c, int id)
@@ -157,43 +164,48 @@ static inline int cube_rank(const struct cube *c, int id)
 	return id < c->pairs ? 2 * id + 1 : id + c->offset;
 }
 
-/* Piece @i of 2^depth pieces of the vector, depth <= L = floor(log2 P). The smallest pieces have
- * ceil(n / 2^L) elements, except at the end of the vector. */
+/* Piece @i of 2^depth pieces of the vector, depth <= L = floor(log2 P). The pieces at depth L have
+ * ceil(n / 2^L) elements, but fewer or none at the end of the vector. */
 struct range halving_piece(const struct coll_args *a, int depth, unsigned i);
-/* The low @bits bits of @x in reverse order: number x of a cube of 2^bits ranks ends with that
- * piece. */
+/* The low @bits bits of @x in reverse order. In a cube of 2^bits ranks, number x ends with the
+ * piece of this index. */
 unsigned bit_reverse(unsigned x, int bits);
 
-/* Does not fold the inputs, because earlier steps may have added to the vector. */
+/* Unlike other reduce-scatters, does not fold the inputs: earlier steps may have reduced into the
+ * work area. */
 void halving_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                             struct sched_span work, const struct cube *c);
 void halving_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                        const struct cube *c);
 
 /*
- * Binary blocks (halving_doubling.c). Rank r of the largest block, 0 .. 2^L-1, ends with the
- * complete piece bit_reverse(r, L) of 2^L; the reverse phase begins with it.
+ * Binary blocks (halving_doubling.c): the ranks are divided into groups whose sizes are the powers
+ * of two in the binary representation of the size. Rank r of the largest group, 0 .. 2^L-1, ends
+ * halving_doubling_reduce with the complete piece bit_reverse(r, L) of 2^L. halving_doubling_return
+ * begins with this piece and completes the vector on all ranks.
  */
 void halving_doubling_reduce(struct sched_builder *b, const struct coll_args *a,
                              struct sched_span work);
 void halving_doubling_return(struct sched_builder *b, const struct coll_args *a,
                              struct sched_span work);
 
-/* The number of sends of the rank that sends most, with or without the reverse phase. */
+/* The number of sends of the rank that sends most, in halving_doubling_reduce and, with @back, in
+ * halving_doubling_return. */
 double halving_doubling_messages(const struct coll_args *a, bool back);
 
-/* direct.c. @result <- the sum of @mine and the contributions that every rank sends me, added in
- * rank order in the wider type, with the operation's final function. */
+/* direct.c. Receive @len elements from every other rank, reduce them and @mine in rank order in the
+ * wider type, apply the operation's final function, and store them at @result. */
 void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched_span mine,
                 uint64_t len, struct sched_span result);
-/* The complete block is such a sum, at @result, not in its place. */
+/* A reduce-scatter whose block is computed by direct_sum. It is complete at @result, not in
+ * @work. */
 void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                            struct sched_span work, struct sched_span result);
 void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
 
-/* ring.c. @pieces: the number of messages per block. The rank first sends block @first and last
- * receives block first + 1. After a reduce-scatter block first + 1 is complete; before an allgather
- * the rank has block @first. */
+/* ring.c. Each block is sent in @pieces messages. The rank sends block @first first, and receives
+ * block @first + 1 (modulo the size) last. After the reduce-scatter, block @first + 1 is complete.
+ * The allgather needs block @first. */
 void ring_reduce_scatter(struct sched_builder *b, const struct coll_args *a, struct sched_span work,
                          int first, int pieces);
 void ring_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work,

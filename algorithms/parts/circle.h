@@ -1,37 +1,47 @@
 /*
- * A circle: ranks, numbered 0 .. size-1, that run a phase among themselves. Each number has a block
- * of the vector. The ranks may be all, or one of each host.
+ * A circle: ranks with the numbers 0 .. size-1 that run a phase among themselves, for instance all
+ * ranks, or one rank of each host. The vector, or a part of it, is divided into one block for each
+ * number. All offsets and lengths are elements. A circle owns nothing: what its pointers point to
+ * must outlive it.
+ *
+ * Source: Träff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, arXiv:2410.14234
+ * (circulant.c).
  */
 #ifndef COLLCTL_ALGORITHMS_PARTS_CIRCLE_H
 #define COLLCTL_ALGORITHMS_PARTS_CIRCLE_H
 
 #include "algorithms/parts/blocks.h"
 
-/* The number (at least 1) of blocks @rank, @rank + 1, .. that a rank has before the allgather;
- * these are not sent to it. In a reduce-scatter the rank keeps its sums of these blocks instead of
- * sending them. */
+/* How many consecutive blocks from block @rank on (modulo the size, at least 1) the rank has before
+ * the allgather. They are not sent to it. In a reduce-scatter the rank does not send its sums of
+ * these blocks. */
 typedef int circulant_has(const struct coll_args *a, int rank);
 
-/* A part of block @number. */
+/* A range of elements that belongs to block `number`. */
 struct piece {
 	struct range range;
 	int number;
 };
 
 struct circle {
-	int size, me;     /* number of ranks; this rank's number */
-	int shift;        /* number i is the rank at i + shift modulo size in .. */
-	const int *ranks; /* [size]; NULL: that rank */
-	int unit;         /* the skips are first multiples of it, then those among so many */
-	/* The blocks, as one of these. off[size + 1]: block i is [off[i], off[i + 1]). Or pieces of
-	 * any blocks, in ascending order. */
+	int size, me; /* number of ranks; this rank's number */
+	/* The rank with number i is ranks[(i + shift) % size]; ranks NULL: (i + shift) % size. */
+	int shift;
+	const int *ranks; /* [size] */
+	/* The ranks are composed of groups of `unit` consecutive numbers: the first skips of a
+	 * reduce-scatter are multiples of it, the last ones are less (circulant.c). 1: no
+	 * groups. */
+	int unit;
+	/* The blocks, in one of two forms. off[size + 1]: block i is [off[i], off[i + 1]). Or
+	 * pieces[npieces] of any blocks, in ascending order of elements; off is then not used. */
 	const uint64_t *off;
 	const struct piece *pieces;
 	int npieces;
 	const struct coll_args *a;
-	circulant_has *has; /* NULL: one block; only in a circle of all ranks without shift */
+	circulant_has *has; /* NULL: one block; else the circle must be circle_of_all's */
 };
 
+/* The rank with number @number. */
 static inline int circle_rank(const struct circle *c, int number)
 {
 	const int at = (int)(((int64_t)number + c->shift) % c->size);
@@ -45,7 +55,7 @@ static inline int circle_add(const struct circle *c, int i, int d)
 	return (int)(((int64_t)i + d + c->size) % c->size);
 }
 
-/* All ranks in their order, with their blocks. */
+/* The circle of all ranks, in which each rank's number and block are its own. */
 static inline struct circle circle_of_all(const struct coll_args *a, circulant_has *has)
 {
 	return (struct circle){
@@ -53,8 +63,9 @@ static inline struct circle circle_of_all(const struct coll_args *a, circulant_h
 }
 
 /*
- * The ranges of consecutive blocks, modulo the size, in an order that all ranks agree on. Ranges
- * that touch are one.
+ * Iterates over the ranges of elements of the blocks first .. first + count - 1, modulo the size.
+ * Adjacent ranges are merged. Sender and receiver of the same blocks get the same ranges in the
+ * same order, so each range can be one message.
  *
  *   struct walk w = walk_blocks(c, first, count);
  *   while (walk_next(&w, &range)) ...
@@ -62,10 +73,12 @@ static inline struct circle circle_of_all(const struct coll_args *a, circulant_h
 struct walk {
 	const struct circle *c;
 	int first, count;
-	int at;        /* the next piece or, without pieces, run */
-	int only, but; /* the only piece, and one that is left out; -1: none */
+	int at;        /* the index of the next piece; without pieces, of the next run: 0 or 1 */
+	int only, but; /* of pieces: take only this one; leave out this one; -1: no such choice */
 };
+/* @c must outlive the walk. */
 struct walk walk_blocks(const struct circle *c, int first, int count);
+/* Store the next non-empty range in *r. False: there are no more. */
 bool walk_next(struct walk *w, struct range *r);
 
 #endif

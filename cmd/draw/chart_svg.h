@@ -1,5 +1,5 @@
-/* A chart of lines over sizes: bytes on a logarithmic scale, a value up. The name of each line
- * stands where the line ends, and hover texts tell what a line and a point are. */
+/* A chart of lines: x is bytes on a logarithmic scale, y a value. Each line's name is at its end;
+ * hover texts describe lines and points. */
 #ifndef COLLCTL_CMD_DRAW_CHART_SVG_H
 #define COLLCTL_CMD_DRAW_CHART_SVG_H
 
@@ -13,11 +13,12 @@ struct chart_point {
 	double x, y;    /* bytes, value; both > 0 */
 	bool joined;    /* to the line's previous point */
 	bool marked;    /* a circle, with a hover text */
-	const void *of; /* the caller's */
+	const void *of; /* for the caller's hover */
 };
 
 struct chart_line {
-	const char *name, *remark, *help; /* the hover text has all; remark: "" or ", which ..." */
+	const char *name, *remark,
+	        *help; /* all are in the hover text; remark: "" or ", which ..." */
 	bool dashed;
 	struct chart_point *points;
 	size_t n; /* 0: the line is not drawn */
@@ -29,9 +30,9 @@ struct chart_line {
 struct chart {
 	const char *title, *note; /* above the chart */
 	const char *axis;         /* the values and their unit, above their axis; "": none */
-	const char *mark;         /* what a circle is, below the chart */
-	bool log;                 /* values on a logarithmic scale too; else from 0 on */
-	/* A value on the axis. Returns @text. */
+	const char *mark;         /* the legend of the circles, below the chart */
+	bool log;                 /* y is logarithmic, too; else linear from 0 */
+	/* Write the label @y of the axis. Returns @text. */
 	char *(*value)(double y, char text[CHART_VALUE]);
 	/* Write the hover text of a marked point. */
 	void (*hover)(FILE *, const struct chart_line *, const struct chart_point *);
@@ -39,7 +40,7 @@ struct chart {
 	size_t n;
 };
 
-/* Malloced; NULL: out of memory. */
+/* Draw the chart. Malloced, *len bytes; NULL: out of memory. */
 char *chart_svg(struct chart *, size_t *len);
 
 #endif

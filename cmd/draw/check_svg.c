@@ -125,9 +125,9 @@ static void put_legend(FILE *f, double left, double top, bool rate, double media
 	}
 	const char *best = rate ? check_rate_text(median, text) : check_latency_text(median, text);
 	fprintf(f,
-	        "<text class=\"note\" x=\"%.1f\" y=\"%.1f\">from %s the median to the median "
-	        "(%s) or better</text>\n",
-	        left + 128, top + 9, rate ? "a tenth of" : "ten times", median > 0 ? best : "?");
+	        "<text class=\"note\" x=\"%.1f\" y=\"%.1f\">%s to median (%s) or "
+	        "better</text>\n",
+	        left + 128, top + 9, rate ? "median/10" : "10 x median", median > 0 ? best : "?");
 	fprintf(f,
 	        "<rect class=\"fails\" x=\"%.1f\" y=\"%.1f\" width=\"10\" height=\"10\"/>"
 	        "<text class=\"note\" x=\"%.1f\" y=\"%.1f\">fails</text>\n",

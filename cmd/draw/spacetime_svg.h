@@ -1,11 +1,12 @@
-/* A picture of what ranks do: a line down for each rank, arrows for the messages between them. */
+/* A picture of what ranks do: a vertical line for each rank, with time downwards, and arrows for
+ * messages. */
 #ifndef COLLCTL_CMD_DRAW_SPACETIME_SVG_H
 #define COLLCTL_CMD_DRAW_SPACETIME_SVG_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* More would be a black surface, and a large file. */
+/* The most ranks and messages; with more, the picture would be black and the file large. */
 #define SPACETIME_RANKS    64
 #define SPACETIME_MESSAGES 20000
 
@@ -26,12 +27,12 @@ struct spacetime_event {
 struct spacetime_view {
 	const char *title, *note; /* above the picture; the note may be "" */
 	int size;
-	const int *host; /* as in struct coll_args; NULL: no blocks */
+	const int *host; /* as in struct coll_args, to mark the hosts; NULL: not known */
 	const struct spacetime_event *events;
 	size_t nevents;
 };
 
-/* Malloced; NULL: out of memory. */
+/* Draw the picture. Malloced, *len bytes; NULL: out of memory. */
 char *spacetime_svg(const struct spacetime_view *, size_t *len);
 
 #endif

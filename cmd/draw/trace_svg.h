@@ -1,4 +1,4 @@
-/* --trace-svg: what a job did, drawn as `plan --svg` draws what it would do. */
+/* --trace-svg: draws what a job has done, as `plan --svg` draws a plan. */
 #ifndef COLLCTL_CMD_DRAW_TRACE_SVG_H
 #define COLLCTL_CMD_DRAW_TRACE_SVG_H
 
@@ -12,8 +12,8 @@ struct trace_picture {
 		struct trace_event e;
 	})
 	events;
-	uint32_t windows; /* those below are kept */
-	uint32_t all;     /* the windows of the job */
+	uint32_t windows; /* events of windows below this number are kept */
+	uint32_t all;     /* number of windows of the job */
 	bool lacks;       /* memory ran out */
 };
 

@@ -1,10 +1,11 @@
 /*
- * The command line: two tables of rows (struct setting) give the parser, --help, the manual and the
- * completions. Every long option has its COLLCTL_* variable; flags win.
+ * The command line. The parser, --help, the manual and the completions use two tables of rows
+ * (struct setting). Every long option, except actions, has a variable COLLCTL_*; an option on the
+ * command line overrides the variable. One thread.
  *
- * How to add an option: a member of struct coll_request and a row in
- * lib/coll/request/request_settings.c; or, if it is of a command alone, a member of struct options
- * and a row in command_settings.c.
+ * How to add an option: add a member to struct coll_request and a row to
+ * lib/coll/request/setting_rows.h; or, for an option of a command alone, a member to struct options
+ * and a row to command_settings.c.
  */
 #ifndef COLLCTL_CMD_OPTIONS_OPTIONS_H
 #define COLLCTL_CMD_OPTIONS_OPTIONS_H
@@ -56,8 +57,7 @@ struct options {
 	uint64_t given[OPTIONS_MAX / 64]; /* rows given as flags: bit i is option_at(i) */
 };
 
-/* The options of commands alone (command_settings.c), and of the library's table the rest:
- * request_settings. */
+/* The options of commands alone (command_settings.c). The others are in request_settings. */
 extern const struct setting command_settings[];
 extern const size_t command_settings_len;
 /* Both tables as one: row @i of option_count(). */
@@ -74,8 +74,8 @@ struct command {
 	const char *name;
 	const char *synopsis;   /* "IN... -o OUT" */
 	const char *help;       /* one line */
-	int job;                /* enum coll_work: it takes the settings of that job; or NO_JOB */
-	unsigned groups;        /* FOR_*: which others it takes */
+	int job;                /* enum coll_work: it takes the settings of this job; or NO_JOB */
+	unsigned groups;        /* FOR_*: the other groups of settings that it takes */
 	int min_args, max_args; /* operands; max -1: any number */
 	bool stops_at_operand;  /* run: options end at the first operand */
 	int (*run)(const struct command *, struct options *, int argc, char **argv);
@@ -84,7 +84,7 @@ struct command {
 /* The table of commands (commands.c), ended by a NULL name. */
 extern const struct command commands[];
 
-/* FOR_*: all that it takes. */
+/* FOR_*: all groups of settings that it takes. */
 unsigned command_groups(const struct command *cmd);
 
 static inline bool option_applies(const struct setting *row, const struct command *cmd)
@@ -95,10 +95,10 @@ static inline bool option_applies(const struct setting *row, const struct comman
 /* "COLLCTL_JOIN_TIMEOUT" for "join-timeout"; NULL for actions (--help). */
 const char *option_variable(const struct setting *row, char *buf, size_t cap);
 
-/* Was the option of this member given as a flag? */
+/* Was the option of this member given on the command line? */
 bool options_given(const struct options *, const void *member);
 
-/* Defaults. */
+/* Set the defaults. */
 void options_init(struct options *o);
 
 /*
@@ -119,7 +119,8 @@ int options_parse_words(const struct command *cmd, struct options *o, int *argc,
 /* The same for options before COMMAND: stops at the first operand and ignores the environment. */
 int options_parse_leading(struct options *o, int *argc, char **argv, struct err *err);
 
-/* The source of the value at @member, which is not the default: "--rank" or "COLLCTL_RANK". */
+/* The source of the value of @member, which is not the default: "--rank" or "COLLCTL_RANK". Returns
+ * @buf. */
 const char *options_source(const struct options *o, const void *member, char *buf, size_t cap);
 
 void options_release(struct options *o);
@@ -127,8 +128,8 @@ void options_release(struct options *o);
 /* The help of @cmd, or of the whole program (NULL). */
 void options_help(const struct command *cmd, void *file); /* FILE * */
 
-/* The string of @next(ctx), which ends with NULL, that is nearest to @word within the distance of a
- * typing error, or NULL. */
+/* Of the strings that @next(ctx) returns, up to NULL, the one that is nearest to @word, if the
+ * difference may be a typing error; else NULL. */
 const char *options_near(const char *word, const char *(*next)(void *), void *ctx);
 
 #endif

@@ -5,7 +5,7 @@
 #include "cmd/commands.h"
 #include "lib/coll/request/request.h"
 
-/* Fill @r from @o and the operands. @r points to their memory. ERR_USAGE. */
+/* Fill @r from @o and the operands, whose memory must outlive it. ERR_USAGE. */
 int request_from_options(struct coll_request *r, enum coll_work, const struct command *,
                          const struct options *o, int argc, char **argv, struct err *err);
 

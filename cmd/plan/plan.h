@@ -24,13 +24,13 @@ struct planned {
 	struct price_model model;
 	struct selection selection;
 	/* the algorithm (not with --compare) */
-	const struct coll_algorithm *alg, *runs; /* runs: the fallback, else alg */
+	const struct coll_algorithm *alg, *runs; /* runs: what alg resolves to (coll_resolve) */
 	enum dtype wire;                         /* the type that it sends */
 	struct coll_cost cost;
 	double formula;        /* seconds */
 	struct sched **scheds; /* [size]; NULL: not built */
-	bool alone; /* only the schedule of --rank is built, because all are too many; the members
-	               below are unknown */
+	bool alone; /* only the schedule of --rank is built, because there are too many; the members
+	               below are not set */
 	char why[SIMULATE_TEXT];
 	struct sched_figures figures;
 	struct traffic traffic; /* with --hosts */
@@ -45,8 +45,8 @@ int plan_hosts(const char *text, int **host, int *size, struct err *err);
 const char *plan_rates_words(const struct planned *, char *text, size_t cap);
 
 #define PLAN_HOSTS 64
-/* Of a title, PLAN_HOSTS bytes are enough: " on hosts 4x4"; " on 64 hosts" if --hosts is long; ""
- * if it is not given. Returns @text. */
+/* A part of a title: " on hosts 4x4"; " on 64 hosts" if --hosts is long; "" if it is not given.
+ * PLAN_HOSTS bytes suffice. Returns @text. */
 char *plan_hosts_words(const struct planned *, char *text, size_t cap);
 
 /* The most ranks whose steps are printed as text if no rank is given. */
@@ -61,7 +61,7 @@ int plan_print_json(const struct planned *, int rank);
 int plan_svg(const struct planned *, struct err *err);
 /* --compare: draw the predicted time against the size, a line for each algorithm. */
 int plan_compare_svg(const struct planned *, struct err *err);
-/* Is stdout the picture's? */
+/* Is the picture written to stdout, so that nothing else may be printed there? */
 bool plan_svg_only(const struct planned *);
 
 /* Price every algorithm of the collective, and print. Returns the exit code, or -1: out of memory.

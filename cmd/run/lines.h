@@ -56,7 +56,8 @@ struct lines {
 	size_t len, cap;
 };
 
-/* Open the pipe; *@write_end (close-on-exec) is for the process. Returns 0 or -1. */
+/* Open the pipe; *write_end (close-on-exec) is for the process, and the caller closes it.
+ * ERR_RESOURCE. */
 int lines_open(struct lines *l, int rank, int to, int *write_end, struct err *err);
 
 /* Forward the data in the pipe; never waits for the process. False: the pipe has ended or its

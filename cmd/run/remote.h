@@ -1,18 +1,18 @@
 /*
- * `run -H`: a rank on another host. run starts `ssh HOST collctl remote-rank ...` for each rank;
- * the two speak over the pipes of ssh:
+ * `run -H`: a rank on another host. run starts `ssh HOST collctl remote-rank ...`, called remote
+ * here, for each rank. The two processes exchange messages over the pipes of ssh:
  *
  *     remote -> run  stderr  the hello (remote_find_hello): where it listens
  *     run -> remote  stdin   u32 length, the job (remote_encode): what to run, with the secret
- *     remote -> run  stderr  REMOTE_READY: it has the job; whether it could enter the folder
- *     run -> remote  stdin   REMOTE_GO, once all hosts are ready
- *     run -> remote  stdin   REMOTE_ALIVE from time to time; REMOTE_SIGNAL and a signal
- *     remote -> run  stderr  REMOTE_ALIVE from time to time; REMOTE_VERDICT, REMOTE_ENDED
+ *         remote -> run  stderr  REMOTE_READY: it has the job; and whether the folder could be
+ * entered run -> remote  stdin   REMOTE_GO, once all hosts are ready run -> remote  stdin
+ * REMOTE_ALIVE from time to time; REMOTE_SIGNAL and a signal remote -> run  stderr  REMOTE_ALIVE
+ * from time to time; REMOTE_VERDICT, REMOTE_ENDED
  *
- * After REMOTE_GO stdout is the rank's, stderr has the rank's bytes and messages among them, and
- * the exit code of the command is the rank's. If one end hears nothing for remote_job.silence, or
- * its pipe ends, the other end or the connection has gone: remote ends the rank, run ends ssh. So
- * nothing runs on when the network has gone.
+ * After REMOTE_GO, stdout has the rank's bytes, stderr has the rank's bytes with messages among
+ * them, and the exit code of remote is the rank's. If one end receives nothing for
+ * remote_job.silence, or its pipe ends, the other end or the connection is lost: then remote ends
+ * the rank, and run ends ssh. So no process continues when the network is lost.
  */
 #ifndef COLLCTL_CMD_RUN_REMOTE_H
 #define COLLCTL_CMD_RUN_REMOTE_H
@@ -25,29 +25,29 @@
 #include "lib/crypto/secret.h"
 #include "lib/net/addr.h"
 
-#define REMOTE_COMMAND  "remote-rank"     /* not for users: not listed */
+#define REMOTE_COMMAND  "remote-rank"     /* not for users, so not listed */
 #define REMOTE_LISTENER "listen"          /* its operand on rank 0 of a collective ... */
 #define REMOTE_STORE    "store"           /* ... and of a program; else none */
-#define REMOTE_LINK     2                 /* the version of all that is said here */
+#define REMOTE_LINK     2                 /* the version of this protocol */
 #define REMOTE_EVERY    (5 * NS_PER_SEC)  /* the longest time between two REMOTE_ALIVE */
 #define REMOTE_SILENCE  (10 * NS_PER_SEC) /* the least limit of silence */
 #define REMOTE_GREETING (60 * NS_PER_SEC) /* for a host to answer */
 #define REMOTE_JOB_MAX  (4u << 20)        /* bytes of a job */
-#define REMOTE_WORDS    65536             /* of a command, and variables */
+#define REMOTE_WORDS    65536             /* the most words of a command, and variables */
 
 /* ---- the hello: "\ncollctl-remote-LINK VERSION ADDRESS PORT TOKEN\n" ---- */
 
 struct remote_hello {
 	char version[32];
-	char address[ADDR_TEXT]; /* at which ssh has reached the host, in numbers; "-": not known */
+	char address[ADDR_TEXT]; /* numeric, at which ssh has reached the host; "-": not known */
 	int port;                /* 0: it does not listen */
 	char token[SECRET_TEXT]; /* the store's; "-": none */
 };
 
 /* The line, with its newlines. Returns its length, as snprintf. */
 int remote_write_hello(const struct remote_hello *, char *text, size_t cap);
-/* Look for a hello in what a host has printed. 1: *h; 0: it is not there yet; -1: it cannot be
- * used: @why, and *h has no token. */
+/* Look for a hello in what a host has printed. 1: *h is set; 0: there is none yet; -1: it cannot be
+ * used; @why[cap] says why, and *h has no token. */
 int remote_find_hello(const char *text, size_t len, struct remote_hello *h, char *why, size_t cap);
 
 /* ---- the job ---- */
@@ -71,7 +71,7 @@ struct remote_job {
 
 /* Append the job to @b, which should be buf_init_secret's. */
 void remote_encode(const struct remote_job *, struct buf *b);
-/* ERR_INTEGRITY. The texts are malloced; release them in either case. */
+/* Decode a job. ERR_INTEGRITY. The caller releases it in either case. */
 int remote_decode(struct remote_job *, struct view, struct err *err);
 void remote_release(struct remote_job *); /* of remote_decode; wipes the secrets */
 
@@ -94,17 +94,18 @@ enum remote_message {
 };
 #define REMOTE_MESSAGE 3
 
-/* A NUL of the rank's own is sent twice. Copy @n bytes to @out, which has room for 2 * @n; returns
- * the number of bytes there. */
+/* Copy @n bytes of the rank to @out[2 * n], and double each NUL, because a single NUL begins a
+ * message. Returns the number of bytes in @out. */
 size_t remote_stuff(const char *bytes, size_t n, char *out);
 
 struct remote_reader {
-	int have;     /* bytes of a message that has not come whole */
-	uint8_t what; /* its second byte */
+	int have;     /* number of bytes of a message that has not fully arrived */
+	uint8_t what; /* the message's second byte */
 };
 /* Called for each message, known or not. */
 typedef void remote_heard(void *ctx, int what, int value);
-/* Take the messages out of @bytes, in place. Returns how many bytes are the rank's. */
+/* Remove the messages from @bytes[n], in place, and call remote_heard for each. Returns the number
+ * of bytes that are left, which are the rank's. */
 size_t remote_extract(struct remote_reader *, char *bytes, size_t n, remote_heard *, void *ctx);
 
 /* The command: returns the exit code. */

@@ -13,14 +13,14 @@
 #include "lib/crypto/secret.h"
 #include "lib/store/hostfile.h"
 
-/* What a rank's host has said. */
+/* What was received from a rank's host. */
 struct link {
 	struct remote_reader reader;
-	int64_t heard; /* the last time; 0: it has not begun */
-	bool verdict;  /* the rank has got it */
+	int64_t heard; /* clock_ns() of the last message; 0: not started */
+	bool verdict;  /* the rank has received the verdict */
 	bool ended;    /* the rank has ended with `code` */
 	int code;
-	bool silent; /* too long: ssh has been ended */
+	bool silent; /* it was silent for too long, and ssh was ended */
 };
 
 struct rank {
@@ -54,9 +54,10 @@ struct run {
 
 	char secret[SECRET_TEXT], token[SECRET_TEXT];
 	struct hostfile hosts; /* nhosts 0: all ranks are on this host */
-	int64_t silence;       /* with hosts: ns for which a live one is never silent */
-	int64_t alive_at;      /* with hosts: say so to the ranks */
-	int *gates;            /* [2 * nhosts]: pipes, by which ranks wait for their ssh */
+	int64_t silence;       /* with hosts: ns; a host that is silent for longer is lost */
+	int64_t alive_at;      /* with hosts: when to send REMOTE_ALIVE to the ranks */
+	int *gates; /* [2 * nhosts]: pipes by which the processes of ranks wait for their turn to
+	               start ssh */
 
 	int listener; /* for rank 0; -1: given to rank 0, or a store is served */
 	int port;     /* of the listener or of the store */
@@ -83,17 +84,17 @@ _Noreturn void ssh_begin(const struct run *, int rank, int in);
 /* Wait until every host has answered, and send each rank its job. -1: hosts have failed; each has
  * been reported, and *err has the code. */
 int ssh_greet(struct run *, struct err *err);
-/* A lines_filter for stderr, with a struct link: takes out what the host says. */
+/* A lines_filter for stderr; @ctx is a struct link: removes and handles the host's messages. */
 size_t ssh_hear(void *ctx, char *bytes, size_t n);
-/* Tell the ranks that run is there, if it is time, and end the ssh of a host that has said nothing
- * for too long. Returns the ms until the next time. */
+/* Send REMOTE_ALIVE if it is time, and end the ssh of hosts that were silent for too long. Returns
+ * the milliseconds until the next call. */
 int ssh_keep_alive(struct run *);
 /* Send a signal to a rank. */
 void ssh_signal(const struct rank *, int sig);
-/* The wait status of a rank whose ssh has ended with @status; that of ssh, if it has lost the rank:
- * *lost. */
+/* The wait status of the rank whose ssh has ended with @status. *lost: the connection to the rank
+ * was lost, and it is the status of ssh. */
 int ssh_status(const struct rank *, int status, bool *lost);
-/* What the end of ssh says about its rank. */
+/* Describe in *err the failure of a rank whose ssh has ended with @status. */
 void ssh_failure(const struct run *, int rank, int status, struct err *err);
 
 #endif

@@ -1,4 +1,4 @@
-/* A rank's process: what `run` gives it, here or on another host, and how it begins. */
+/* The process of a rank that `run` starts, on this or another host. */
 #ifndef COLLCTL_CMD_RUN_RUN_RANK_H
 #define COLLCTL_CMD_RUN_RUN_RANK_H
 
@@ -11,11 +11,12 @@
 struct rank_setup {
 	int rank, size;
 	char *secret; /* 64 hex digits; rank_begin wipes it */
-	/* A collective meets at rank 0, which listens here, or is at "ADDRESS:PORT". */
+	/* For a collective, where the ranks meet: of rank 0, the listening socket; of others, rank
+	 * 0's "ADDRESS:PORT". */
 	int listener;
 	const char *coordinator;
-	int verdict; /* a collective writes a byte here after its verdict; -1: nowhere */
-	/* A program gets a store. */
+	int verdict; /* the descriptor for job_tell_verdict; -1: none */
+	/* For another program: a store. */
 	bool program;
 	const char *rendezvous;
 	char *token; /* rank_begin wipes it */
@@ -28,14 +29,15 @@ struct rank_setup {
 	const struct rlimit *files, *core;
 };
 
-/* For the parent of ranks: block the signals that end it, and SIGCHLD, and open a descriptor for
- * them. @mask: what was blocked before. -1: errno. */
+/* For the parent of ranks: block SIGCHLD and the signals that end it, and open a signalfd for them.
+ * *mask: the signals that were blocked before. Returns the descriptor; -1: errno gives the
+ * cause. */
 int rank_parent_signals(sigset_t *mask);
 /* Report a failure between fork and the rank's code, where no struct err can be returned. */
 _Noreturn void rank_die(int code, const char *what);
 void rank_replace_fd(int fd, int with);
 void rank_no_stdin(void);
-/* A child never outlives @parent, even if that was killed before this call. */
+/* Get the signal @sig when @parent ends; also if it has ended before this call. */
 void rank_die_with(pid_t parent, int sig);
 /* The exit code of a child by its status: 128 + N if signal N has killed it. */
 int rank_exit_code(int status);

@@ -1,7 +1,8 @@
 /*
- * The progress bar: one line on the terminal, redrawn in place and cleared before any other output,
- * and if a signal ends the process. One per process. Only the foreground process that holds the
- * terminal's lock draws, so that ranks started from one shell do not overwrite each other's bars.
+ * The progress bar: one line on the terminal, which is redrawn in place. It is cleared before any
+ * other output, and if a signal ends the process. One per process. Only the foreground process that
+ * holds the terminal's lock draws, so that several ranks in one shell do not overwrite each other's
+ * bars.
  *
  * Under `collctl run` stderr of rank 0 is a pipe to run. The rank sends its bar as a line that
  * begins with BAR_MARK, and run draws it, so that only one process writes to the terminal.
@@ -26,8 +27,8 @@ void bar_draw(const char *text);
  * repeatedly. */
 void bar_clear(void);
 
-/* In a rank whose stderr is a pipe to a launcher: the launcher draws the bar on @terminal, which
- * must stay open. */
+/* For a rank whose stderr is a pipe to `run`: `run` draws the bar on @terminal, which must stay
+ * open. */
 void bar_launched(int terminal);
 
 /* Can stderr be written without blocking? A blocking write would stop the job's event loop. */

@@ -15,8 +15,8 @@ struct check_view {
 	int64_t time; /* ns that each bandwidth was measured for */
 };
 
-/* What the failures and the slow links have in common, a line each; then up to 16 ranks a table of
- * numbers, above that a character for each link. */
+/* Print the findings (link_matrix.h), a line each; then a table: for up to 16 ranks of numbers, for
+ * more a character per link. */
 void check_print_text(const struct check_view *);
 /* Members "median", "links" and "findings" of the command's object. NULL: out of memory. */
 json_t *check_json(const struct check_view *);
@@ -30,8 +30,8 @@ char *check_rate_text(double bytes_per_second, char text[32]);
 /* "142 us" */
 char *check_latency_text(double seconds, char text[32]);
 
-/* An SVG that stands alone: two heat maps, of bandwidth and of round trips. Malloced; NULL: out of
- * memory. */
+/* Draw a self-contained SVG: two heat maps, of bandwidth and of round trips. Malloced, *len bytes;
+ * NULL: out of memory. */
 char *check_svg(const struct check_view *, size_t *len);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Tables on stdout. If it is a terminal that is too narrow for a table, columns become as narrow as
- * their texts, the middle of long names is left out, and if that is not enough, each row has
- * several lines. Elsewhere the rows are printed as they are.
+ * Tables on stdout. If stdout is a terminal that is too narrow for a table, columns become as
+ * narrow as their texts, then the middle of long names is left out, then each row is printed in
+ * several lines. If stdout is not a terminal, rows are printed unchanged.
  */
 #ifndef COLLCTL_CMD_TEXT_COLUMNS_H
 #define COLLCTL_CMD_TEXT_COLUMNS_H
@@ -17,15 +17,15 @@ struct table_column {
 	int width;               /* columns, those of the heading included */
 	int used;                /* columns of its widest text; 0: not known; by table_widen */
 	int gap;                 /* blanks before it */
-	bool right;              /* texts stand at its right end */
-	bool begins; /* begins a group, which stays on one line if that is wide enough */
-	int least;   /* texts may be shortened to so many columns; 0: never */
+	bool right;              /* align texts to the right */
+	bool begins; /* begins a group of columns, which is not broken if it fits one line */
+	int least;   /* texts may be shortened to this number of columns; 0: they may not */
 };
 
 struct table {
 	struct table_column *columns;
 	int n;       /* at most TABLE_COLUMNS */
-	char mark;   /* of the lines of the heading, in place of their first blank; '\0': none */
+	char mark;   /* the first character of the heading's lines; '\0': a blank */
 	int room;    /* columns of the terminal; 0: any number; set by table_fit */
 	bool broken; /* rows have several lines; set by table_fit */
 };
@@ -40,7 +40,7 @@ void table_widen(struct table *, const struct table_cell *);
 /* Fit the table into the present width of the terminal, if stdout is one. */
 void table_fit(struct table *);
 void table_heading(const struct table *);
-/* Print a line below a row, from column @indent on; if it is wider than the terminal, several. */
+/* Print a line below a row, from column @indent on; it is wrapped to the terminal's width. */
 void table_remark(const struct table *, int indent, const char *text);
 /* Print a row of t->n cells. */
 void table_row(const struct table *, const struct table_cell *);

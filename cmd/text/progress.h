@@ -37,11 +37,11 @@ struct progress {
 	struct meter meter;
 	/* of a job */
 	struct job *job;
-	bool counts;             /* the job's count is not of bytes; set after the start */
+	bool counts;             /* the job does not count bytes; set after the start */
 	uint64_t bytes;          /* of the user's files; 0: use the job's count */
 	const struct sink *sink; /* NULL: nothing is written */
 	uint64_t moved;          /* the largest value so far */
-	struct meter early;      /* of moved bytes, whether on disk or not */
+	struct meter early;      /* of moved bytes, also of those that are not on disk */
 	struct meter slowest;    /* of the slowest rank's fraction, in units of METER_WHOLE */
 	int slowest_rank;
 };

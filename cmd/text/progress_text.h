@@ -1,4 +1,4 @@
-/* Formats progress: the bar's line, the JSON line, and the rate for both. Nothing here prints. */
+/* Formats progress: the bar's line, the JSON line, and the rate. Does not print. */
 #ifndef COLLCTL_CMD_TEXT_PROGRESS_TEXT_H
 #define COLLCTL_CMD_TEXT_PROGRESS_TEXT_H
 

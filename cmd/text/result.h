@@ -14,8 +14,8 @@ bool result_shown(const struct options *, int rank);
  * the failure. Returns the exit code. */
 int result_print(const struct coll_result *, const struct coll_request *, const struct options *);
 
-/* The JSON object of a result: its first members, to which the caller adds others, and "error".
- * NULL: out of memory. */
+/* The JSON object of a result: make it with its first members; the caller adds others; add "error".
+ * A new reference, which result_json_end passes on. NULL: out of memory. */
 json_t *result_json_begin(const char *command, const struct coll_result *);
 json_t *result_json_end(json_t *object, const struct coll_result *);
 

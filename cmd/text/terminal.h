@@ -33,11 +33,12 @@ const char *terminal_end(int fd, enum terminal_style);
 int terminal_columns(const char *text);
 /* Cut the end of @text in place, so that it has at most @columns. Returns @text. */
 char *terminal_cut(char *text, int columns);
-/* Copy @src to @dst, the middle replaced by "…" if it has more than @columns (at least 1), and the
- * end cut if it has @cap bytes or more. Returns @dst. */
+/* Copy @src to @dst[cap]. If it has more than @columns (at least 1), its middle is replaced by "…".
+ * What does not fit is cut. Returns @dst. */
 char *terminal_shorten(char *dst, size_t cap, const char *src, int columns);
-/* Print the words of @text from @column on, where the cursor stands, in lines of at most @width
- * columns (0: in one line), each by @put (NULL: as it is). The last line is not ended. */
+/* Print the words of @text in lines of at most @width columns (0: in one line), from @column on,
+ * where the cursor is. Each word is printed by @put; NULL: unchanged. No newline follows the last
+ * line. */
 void terminal_wrap(FILE *f, const char *text, int column, int width,
                    void (*put)(FILE *f, const char *word, int len));
 

@@ -1,4 +1,4 @@
-/* Where the time of a collective went: by stage and resource, in text and in JSON. */
+/* How the time of a collective was spent, by stage and resource, in text and in JSON. */
 #ifndef COLLCTL_CMD_TEXT_WHERE_H
 #define COLLCTL_CMD_TEXT_WHERE_H
 
@@ -6,7 +6,7 @@
 
 #include "lib/coll/coll.h"
 
-/* Of a result whose spent.threads is not 0. */
+/* For a result whose spent.threads is not 0. A new reference; NULL: out of memory. */
 json_t *where_json(const struct coll_result *);
 /* Print two lines: the times, and what limited the job with what the user could change. */
 void where_print(const struct coll_result *, const struct coll_request *);

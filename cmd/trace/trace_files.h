@@ -1,4 +1,4 @@
-/* --trace and --trace-svg: the files with what the ranks of a job did. */
+/* --trace and --trace-svg: writes the files with what the ranks of a job have done. */
 #ifndef COLLCTL_CMD_TRACE_TRACE_FILES_H
 #define COLLCTL_CMD_TRACE_TRACE_FILES_H
 

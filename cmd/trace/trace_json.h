@@ -1,5 +1,5 @@
-/* The Chrome trace event format: the ranks' records as JSON that Perfetto and chrome://tracing
- * open. */
+/* Writes the ranks' records in the Chrome trace event format, a JSON that Perfetto and
+ * chrome://tracing open. Source: Trace Event Format, Google. */
 #ifndef COLLCTL_CMD_TRACE_TRACE_JSON_H
 #define COLLCTL_CMD_TRACE_TRACE_JSON_H
 

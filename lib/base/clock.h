@@ -1,4 +1,5 @@
-/* Time: monotonic only, so that a clock jump changes nothing. Unit: nanoseconds. */
+/* Time: only CLOCK_MONOTONIC, which does not jump when the system's clock is set. Unit:
+ * nanoseconds. Thread-safe. */
 #ifndef COLLCTL_BASE_CLOCK_H
 #define COLLCTL_BASE_CLOCK_H
 
@@ -15,8 +16,8 @@ static inline int64_t clock_ns(void)
 	return (int64_t)ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
 }
 
-/* Milliseconds until @deadline, for poll() and its like: at most an hour, 0 once it has passed.
- * Rounded up, so that nobody spins through the last fraction of 1 ms. */
+/* Milliseconds until @deadline (clock_ns()), as a timeout of poll(): at most an hour; 0 once it has
+ * passed. Rounded up: a timeout of 0 in the last millisecond would make the caller spin. */
 static inline int clock_ms_until(int64_t deadline)
 {
 	const int64_t left = deadline - clock_ns();

@@ -1,7 +1,11 @@
 /*
- * Errors. A library function that can fail returns 0 or -1 (or NULL) and takes a `struct err *`
- * last, which it fills; commands print it. The code is the exit code of the contract (collctl(1),
- * EXIT STATUS).
+ * Errors. A library function that can fail returns 0 on success and -1 (or NULL) on failure. Its
+ * last argument is a `struct err *`, which it fills on failure. Only commands print errors. The
+ * code is the exit code of the command (collctl(1), EXIT STATUS).
+ *
+ * Headers name only the codes that a caller may need to distinguish. Any function may also fail
+ * with ERR_RESOURCE if memory, descriptors or threads run out. A struct err is used by one thread
+ * at a time; the functions use nothing else.
  */
 #ifndef COLLCTL_BASE_ERR_H
 #define COLLCTL_BASE_ERR_H
@@ -11,38 +15,39 @@
 enum err_code {
 	ERR_NONE = 0,
 	ERR_OTHER = 1,
-	ERR_USAGE = 2,
-	ERR_INPUT = 3,
-	ERR_OUTPUT = 4,
-	ERR_RENDEZVOUS = 5,
-	ERR_AUTH = 6,
-	ERR_DISAGREE = 7,
-	ERR_PEER_LOST = 8,
-	ERR_STALLED = 9,
-	ERR_INTEGRITY = 10,
-	ERR_RESOURCE = 11,
+	ERR_USAGE = 2,      /* an option or setting is wrong or missing */
+	ERR_INPUT = 3,      /* an input is malformed, changed or unreadable */
+	ERR_OUTPUT = 4,     /* an output cannot be written */
+	ERR_RENDEZVOUS = 5, /* the ranks did not meet */
+	ERR_AUTH = 6,       /* a secret, certificate or token is missing or wrong */
+	ERR_DISAGREE = 7,   /* the settings or the data of the ranks differ */
+	ERR_PEER_LOST = 8,  /* a rank or a connection was lost */
+	ERR_STALLED = 9,    /* no progress */
+	ERR_INTEGRITY = 10, /* received bytes are corrupt or malformed, or results differ */
+	ERR_RESOURCE = 11,  /* not enough memory, descriptors or threads; a library is missing */
 };
 
 #define ERR_RANK_SELF (-1) /* the failure is this process's own */
 
 struct err {
-	int code;    /* enum err_code, or 128 + signal */
-	int rank;    /* the culprit, or ERR_RANK_SELF */
-	int system;  /* errno, if a system call failed; else 0 */
-	int subject; /* the first bytes of text that name what it is about: a file, a URL, --NAME;
-	                0: none */
+	int code;       /* enum err_code, or 128 + signal */
+	int rank;       /* the culprit, or ERR_RANK_SELF */
+	int system;     /* errno, if a system call failed; else 0 */
+	int subject;    /* the number of bytes at the start of text that name the subject: a file, a
+	                   URL, --NAME; 0: none */
 	char text[640]; /* the message without "collctl: rank N: ": subject first, no full stop */
-	char host[65];  /* of the culprit's rank; "": not known, or the same for all ranks */
+	char host[65];  /* of the culprit; "": not known, or the same for all ranks */
 };
 #define ERR_INIT ((struct err){.rank = ERR_RANK_SELF}) /* not filled */
 
-/* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL.
- * The subject is the first argument of a format that begins with "%s:", or the name of an option if
- * the text begins with it: "--op: ". Of a text that is too long the middle is left out. */
+/* Fill @e and return -1. The first error stays: a filled @e is not overwritten. @e may be NULL. If
+ * @fmt begins with "%s:", the subject is its first argument. Else, if the text begins with an
+ * option as in "--op: ", the subject is the option. If the text is too long, its middle is left
+ * out. */
 int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
-/* The same, with ": " and the text of errno appended. If errno means that memory or descriptors
- * ran out, the code is ERR_RESOURCE. The format "%s" names the subject, too. */
+/* The same, with ": " and the text of errno appended. If errno means that memory or descriptors ran
+ * out, the code is ERR_RESOURCE. If @fmt is "%s", its argument is the subject, too. */
 int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 
 /* The same as err_set, blaming @rank. */
@@ -52,14 +57,14 @@ int err_rank(struct err *e, int code, int rank, const char *fmt, ...)
 /* Fill @e with @why, if it is not filled yet, and return -1. */
 int err_pass(struct err *e, const struct err *why);
 
-/* The length of the option's name with which @text begins, "--op" in "--op: ..."; 0: none. */
+/* The length of the option at the beginning of @text: 4 for "--op: ..."; 0: it begins with none. */
 int err_option(const char *text);
 
-/* Allocation failed: ERR_RESOURCE, naming what (@bytes of @what). Returns -1. */
+/* Set ERR_RESOURCE for an allocation that failed: @bytes for @what. Returns -1. */
 int err_nomem(struct err *e, const char *what, unsigned long long bytes);
 
-/* As malloc, calloc, reallocarray, strdup, strndup and asprintf, where a program has to end if
- * there is no memory for @what: they return NULL and fill @e as err_nomem does. */
+/* As malloc, calloc, reallocarray, strdup, strndup and asprintf. If there is no memory for @what
+ * they fill @e as err_nomem does and return NULL. The caller frees the result with free(). */
 void *err_malloc(size_t bytes, const char *what, struct err *e);
 void *err_calloc(size_t n, size_t size, const char *what, struct err *e);
 void *err_realloc(void *p, size_t n, size_t size, const char *what, struct err *e);
@@ -68,9 +73,9 @@ char *err_strndup(const char *text, size_t max, const char *what, struct err *e)
 char *err_asprintf(const char *what, struct err *e, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
-/* The list @p of @n elements of @size bytes, with room for one more; NULL: as above, and @p stays.
- * It doubles at each power of two, and no capacity is stored: a list that grows by this function
- * grows by nothing else. */
+/* Return the malloced list @p of @n elements of @size bytes, reallocated if needed, with room for
+ * one more. NULL: out of memory; @p is unchanged. The capacity is not stored: it is the power of
+ * two that @n implies. So only this function may grow the list, by one element at a time. */
 void *err_grow(void *p, size_t n, size_t size, const char *what, struct err *e);
 
 void err_clear(struct err *e);

@@ -20,7 +20,7 @@
 #include "lib/base/limits.h"
 
 enum wire_kind {
-	/* Numbers, of so many bytes. The member may be wider. */
+	/* Unsigned numbers; the value is their number of bytes. The member may be wider. */
 	WIRE_U8 = 1,
 	WIRE_U16 = 2,
 	WIRE_U32 = 4,
@@ -42,9 +42,9 @@ struct message_field {
 	const char *name;
 	enum wire_kind kind;
 	size_t at, size;      /* of the member in its struct */
-	uint64_t least, most; /* of a number or a span; most 0: all that the kind can say */
-	bool none;            /* 2^32-1 is valid, too: -1 in the member */
-	bool (*fits)(const void *member);
+	uint64_t least, most; /* limits of a number, or of a span's length; most 0: the kind's */
+	bool none;            /* 2^32-1 is valid, too, and is -1 in the member */
+	bool (*fits)(const void *member); /* a further check; NULL: none */
 	const struct message *part;
 };
 #define FIELD(kind_, thing, member, ...)                                                     \
@@ -63,12 +63,14 @@ struct message {
 	const struct message thing##_message = {name_, sizeof(struct thing), \
 	                                        (const struct message_field[]){__VA_ARGS__, {0}}}
 
+/* Append the encoded *thing. Errors are sticky in the buffer (buf.h). */
 void message_put(const struct message *, const void *thing, struct buf *);
-/* Consumes what it reads. ERR_INTEGRITY, with the names of the message and of the field that is cut
- * short or out of bounds; ERR_DISAGREE of a host (host_name_get). What has not been read is zero,
- * and no number in *thing is out of bounds. */
+/* Decode a message from the view, which advances. ERR_INTEGRITY names the message and the field
+ * that is cut short or out of bounds; ERR_DISAGREE: a host's name is wrong (host_name_get). After a
+ * failure the members that were not read are zero, and no number in *thing is out of bounds. A
+ * WIRE_SPAN member points into the message. */
 int message_get(const struct message *, void *thing, struct view *, struct err *err);
-/* The same of all of @v: nothing may be left. */
+/* The same; the message must be all of @v. */
 int message_get_all(const struct message *, void *thing, struct view v, struct err *err);
 /* Set "a malformed MESSAGE message (FIELD)", ERR_INTEGRITY. Returns -1. */
 int malformed(struct err *, const char *message, const char *field);

@@ -5,7 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Two digits for each of the @n bytes, and a NUL. Returns @text. */
+/* Write two lower-case digits for each of the @n bytes, and a NUL, to @text[2 * n + 1]. Returns
+ * @text. */
 static inline char *hex_text(const uint8_t *bytes, size_t n, char *text)
 {
 	static const char digits[] = "0123456789abcdef";

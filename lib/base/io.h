@@ -1,4 +1,5 @@
-/* Descriptors: interrupted calls, complete writes, and the limit of descriptors. */
+/* Descriptors: interrupted calls, complete reads and writes, and the limit of descriptors. Sizes
+ * are bytes. Thread-safe, except raise_file_limit. */
 #ifndef COLLCTL_BASE_IO_H
 #define COLLCTL_BASE_IO_H
 
@@ -20,8 +21,8 @@
 		ret_;                                 \
 	})
 
-/* Write all of @buf, in as many writes as it takes, also if @fd is non-blocking; a pipe takes a
- * line of up to PIPE_BUF bytes in one write. -1: errno gives the cause. */
+/* Write all of @buf, in as many writes as needed. If @fd is non-blocking, waits until it takes
+ * more. To a pipe, up to PIPE_BUF bytes are one write. -1: errno gives the cause. */
 int write_all(int fd, const void *buf, size_t len);
 
 /* Write all of @buf at @pos of a file. -1: errno gives the cause. */
@@ -32,8 +33,8 @@ ssize_t read_full(int fd, void *buf, size_t len);
 /* The same at @pos of a file. */
 ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos);
 
-/* An eventfd between threads: make it readable, and unreadable again. Neither blocks on a
- * non-blocking one, and repeating either is harmless. */
+/* Make an eventfd readable; make it unreadable. They do not block if the eventfd is non-blocking. A
+ * repeated call has no further effect. */
 void event_signal(int fd);
 void event_clear(int fd);
 
@@ -42,10 +43,10 @@ void event_clear(int fd);
 struct rlimit;
 void raise_file_limit(struct rlimit *before);
 
-/* Check that the process may open @n more descriptors, for @what. -1: ERR_RESOURCE, with the total
- * that it needs. */
+/* Check that the process may open @n more descriptors, for @what. ERR_RESOURCE names the limit that
+ * it needs. */
 int need_descriptors(int n, const char *what, struct err *err);
-/* A caller adds this number for short-lived descriptors: a file that is examined, a pending
+/* What a caller adds to @n for short-lived descriptors: a file that is examined, a pending
  * connection. */
 #define SPARE_DESCRIPTORS 8
 

@@ -1,6 +1,6 @@
 /*
- * Libraries that are opened at run time, by the commands that need them. A program that is linked
- * statically (COLLCTL_STATIC, lib/static.mk) contains them instead.
+ * Libraries that are opened at run time (dlopen), by the commands that need them. A statically
+ * linked program (COLLCTL_STATIC, lib/static.mk) contains them instead.
  */
 #ifndef COLLCTL_BASE_LIBRARY_H
 #define COLLCTL_BASE_LIBRARY_H
@@ -12,7 +12,7 @@
 #include "lib/base/err.h"
 
 struct library {
-	const char *names[3]; /* the first that is found; NULL behind the last */
+	const char *names[3]; /* file names, tried in this order; ends with NULL */
 	const char *purpose;  /* "for .npz" */
 	const char *package;  /* Debian's */
 	const char *prefix;   /* of all functions: "zip_" */
@@ -20,8 +20,8 @@ struct library {
 		const char *name;     /* without the prefix */
 		void *to;             /* the function pointer that is set */
 		void (*linked)(void); /* the function, if the program contains it */
-	} * functions;                /* behind the last: no name */
-	int (*begin)(struct err *);   /* what is done once it is open; may be NULL */
+	} * functions;                /* ends with a row without a name */
+	int (*begin)(struct err *);   /* called once, after it was opened; may be NULL */
 	struct library_state {
 		bool asked;
 		struct err missing; /* why it cannot be used */
@@ -29,15 +29,16 @@ struct library {
 };
 
 /*
- * LIBRARIES_ARE_LINKED: does the program contain them all? It then opens nothing at run time.
- * LIBRARY_LINKED: the member `linked` for @function.
+ * LIBRARIES_ARE_LINKED: does the program contain them all? Then it opens nothing at run time.
+ * LIBRARY_LINKED: the value of the member `linked` for @function.
  *
- * LIBRARY: the library @variable, and its note. @table has the functions, each with a comma behind
- * it; the strings after @begin_ are one or two names.
+ * LIBRARY: defines the struct library @variable, and its note. @table lists the functions, each
+ * followed by a comma. The strings after @begin_ are one or two file names.
  *
- * LIBRARY_NOTE: tell packagers of a library that may be opened, in the section .note.dlopen
- * (https://uapi-group.org/specifications/specs/elf_dlopen_metadata/). The strings after @purpose
- * are one or two names. debian/recommends.sh makes dependencies of these notes.
+ * LIBRARY_NOTE: a note in the section .note.dlopen, which tells packagers that the library may be
+ * opened (https://uapi-group.org/specifications/specs/elf_dlopen_metadata/). The strings after
+ * @purpose are one or two file names. debian/recommends.sh makes package dependencies from these
+ * notes.
  */
 #ifdef COLLCTL_STATIC
 #define LIBRARIES_ARE_LINKED     true
@@ -72,8 +73,9 @@ struct library {
 	        .begin = begin_,                                                    \
 	        .state = &variable##_state}
 
-/* Open it, unless the program contains it, and set all its functions; once, by any thread. -1:
- * ERR_RESOURCE, with the package to install, now and later. It stays open. */
+/* Open the library, unless the program contains it, and set the pointers to its functions. Only the
+ * first call does so; later ones return the same result. The library is never closed. ERR_RESOURCE
+ * names the package to install. Thread-safe. */
 int library_open(const struct library *, struct err *err);
 
 #endif

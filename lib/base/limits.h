@@ -1,4 +1,4 @@
-/* Limits of a job, of the wire and of the files that describe jobs. */
+/* The limit of ranks, which jobs, messages and files share. */
 #ifndef COLLCTL_BASE_LIMITS_H
 #define COLLCTL_BASE_LIMITS_H
 

@@ -1,6 +1,7 @@
 /*
- * Allocators for libraries that do not report a lack of memory as such. They record each failure,
- * so that the error becomes ERR_RESOURCE and not bad bytes, a wrong secret or a lost peer.
+ * Allocators for libraries that do not distinguish a lack of memory from other failures. They
+ * record each failure, so that the caller can report ERR_RESOURCE instead of bad bytes, a wrong
+ * secret or a lost peer. Thread-safe.
  */
 #ifndef COLLCTL_BASE_MEMORY_H
 #define COLLCTL_BASE_MEMORY_H
@@ -8,12 +9,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* As malloc and its kin. */
+/* As malloc, realloc and free. A size of 0 counts as 1. */
 void *memory_malloc(size_t n);
 void *memory_realloc(void *p, size_t n);
 void memory_free(void *p);
 
-/* Has one of them failed? Stays true: a library may remain incompletely initialised. */
+/* Has an allocation failed? Stays true, because a library may remain incompletely initialised. */
 bool memory_lacked(void);
 
 #endif

@@ -1,6 +1,10 @@
 /*
- * Run one long call, such as fsync, on a separate thread while the event loop continues. A call
- * that may never return can be left behind.
+ * Run one long call, such as fsync, on a separate thread while the event loop continues. A thread
+ * whose call may never return can be left running (offload_leave).
+ *
+ * One thread, the owner's, calls offload_start, _stop, _finish and _leave; only fn calls
+ * offload_stopped. After a successful offload_start the owner must call either offload_finish or
+ * offload_leave. *o must not move until then.
  */
 #ifndef COLLCTL_BASE_OFFLOAD_H
 #define COLLCTL_BASE_OFFLOAD_H
@@ -17,23 +21,25 @@ struct offload {
 	void *ctx;
 	int ret;
 	struct err err;
-	int eventfd; /* readable once fn has returned; -1: not running */
+	int eventfd; /* readable once fn has returned; -1: no thread */
 	atomic_bool stop;
-	atomic_bool over; /* fn has returned, or is left behind */
+	atomic_bool over; /* fn has returned, or offload_leave was called */
 	void (*drop)(void *ctx);
 };
 
+/* Call @fn on a new thread. ERR_RESOURCE. */
 int offload_start(struct offload *, int (*fn)(void *ctx, struct err *err), void *ctx,
                   struct err *err);
-/* The result of fn is no longer needed: fn may end early. */
+/* Ask fn to end early. */
 void offload_stop(struct offload *);
-/* For fn to call now and then: -1 after offload_stop, else 0; also 0 outside of an offload. */
+/* fn calls this from time to time and ends if it returns -1. -1 after offload_stop: ERR_OTHER; else
+ * 0. On any other thread: 0. */
 int offload_stopped(struct err *err);
-/* Waits for fn to end; returns its result, and its error in *err. */
+/* Wait until fn has returned. Returns its result, with its error in *err. */
 int offload_finish(struct offload *, struct err *err);
-/* Instead of offload_finish, without waiting: when fn has returned, drop(ctx) is called, on either
- * thread, and @o is freed. Until then its thread counts as stuck, and fn may use only memory that
- * stays. */
+/* Instead of offload_finish: do not wait. Once fn has returned, @drop frees @ctx, on this thread or
+ * on fn's, and @o, which must be malloced, is freed. Until then the thread counts as stuck
+ * (stuck.h), and fn may use only @ctx and memory that is never freed. */
 void offload_leave(struct offload *o, void (*drop)(void *ctx));
 
 #endif

@@ -6,19 +6,19 @@
 
 #include "lib/base/err.h"
 
-/* What follows the last '/'; the whole path if it has none. */
+/* The part of @path after the last '/'; the whole path if it has none. */
 const char *path_name(const char *path);
 /* Is @name a plain name of a file: not hidden, without '/', and of printable characters
  * (text_is_clean)? For names that come from a file or another rank. */
 bool path_is_plain(const char *name);
 /* Does @path, appended to a folder, stay below it? It must be relative, and no component may be
- * empty, "." or "..". Symbolic links are not looked at. */
+ * empty, "." or "..". Symbolic links are not examined. */
 bool path_is_below(const char *path);
-/* The same, as errors of code @code that tell the name. */
+/* The same as errors: 0, or -1 with code @code and the name. */
 int path_check_plain(const char *name, int code, struct err *err);
 int path_check_below(const char *path, int code, struct err *err);
 
-/* All malloced; NULL: out of memory, in *err. */
+/* The caller frees these. NULL: ERR_RESOURCE. */
 
 /* "FOLDER/NAME"; "NAME" where @folder is empty. */
 char *path_join(const char *folder, const char *name, struct err *err);

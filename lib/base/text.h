@@ -1,5 +1,5 @@
-/* Text that others write: names of files and hosts, messages of peers. Such text may hold any
- * bytes; some of them change what a terminal shows. */
+/* Text from untrusted sources: names of files and hosts, messages of peers. It may hold any bytes;
+ * some of them change what a terminal shows. Thread-safe. */
 #ifndef COLLCTL_BASE_TEXT_H
 #define COLLCTL_BASE_TEXT_H
 
@@ -7,20 +7,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The bytes of the UTF-8 character at @s; 0: malformed, overlong, a surrogate, or the end of the
- * text. *@c: the character. */
+/* Decode the UTF-8 character at @s into *c. Returns its number of bytes; 0: malformed, overlong, a
+ * surrogate, or the end of the text. */
 size_t text_char(const char *s, uint32_t *c);
 /* Is @c neither a control character (C0, DEL, C1) nor a line separator nor a mark that changes the
  * direction of other text? */
 bool text_is_printable(uint32_t c);
-/* Are all characters of @s printable? Other bytes that are no UTF-8 are accepted, except those of
- * C1. */
+/* Are all characters of @s printable? Bytes that are not UTF-8 are accepted, except those of C1. */
 bool text_is_clean(const char *s);
 
-/* Copy @src to @dst; what is no printable character becomes \xNN. Truncates to @cap, never inside
- * an escape or a character. Returns @dst. */
+/* Copy @src to @dst[cap]. Each byte that is not part of a printable character becomes \xNN. Cuts
+ * what does not fit, never inside an escape or a character. Returns @dst. */
 char *text_escape(char *dst, size_t cap, const char *src);
-/* The same of @size bytes, which may hold NUL. */
+/* The same for @size bytes, which may include NUL. */
 char *text_escape_bytes(char *dst, size_t cap, const void *src, size_t size);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * A growing array: VEC(struct foo) v = {0}; struct foo *p = vec_push(&v) (NULL: no memory).
+ * A growing array: VEC(struct foo) v = {0}; struct foo *p = vec_push(&v) (NULL: no memory). The
+ * owner frees v.v. A push may move the elements.
  */
 #ifndef COLLCTL_BASE_VEC_H
 #define COLLCTL_BASE_VEC_H

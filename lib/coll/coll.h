@@ -1,18 +1,19 @@
 /*
- * A job from request to result. Every kind of job runs through coll_run.
+ * A job from request to result. coll_run runs every kind of job, in these stages:
  *
- *     join      the ranks meet; this rank gets its number
+ *         join      the ranks meet; each gets its number
  *     agree     each rank sends its offer; rank 0 answers with terms
- *     connect   open the connections that the schedules use
+ *     connect   open the outputs and the connections that the schedules use
  *     run       data move
- *     commit    the output is complete; the ranks vote; the files get their names
+ *     commit    complete the outputs; vote; rename the outputs to their names
  *
- * With request.dry_run the ranks agree, find what they would do, vote, and end.
+ * With request.dry_run the ranks only agree, find out what they would do, and vote.
  *
- * A table (task.h) has one row of functions per kind of job. A failure of one rank ends the job on
- * all ranks with the same culprit.
+ * Each kind of job has a row of functions for the stages (task.h). If one rank fails, the job ends
+ * on all ranks with the same culprit.
  *
- * Not thread-safe: one job per process, on one thread.
+ * One job per process, on one thread, which also calls the observer. Errors: any code of err.h; the
+ * culprit is err.rank.
  */
 #ifndef COLLCTL_COLL_COLL_H
 #define COLLCTL_COLL_COLL_H
@@ -29,49 +30,54 @@ struct bench_row;
 struct coll_result;
 struct link_matrix;
 
-/* What a rank did, with request.trace: on the coordinator's rank, in one or several parts. A first
- * part without events comes before data move. */
+/* A part of the record of what a rank did, with request.trace; on the coordinator. A rank's record
+ * has one or more parts. */
 struct coll_traced {
 	int rank, size;
-	const char *host;                 /* "": all ranks are on one */
-	double error;                     /* seconds by which its times may be wrong */
-	uint64_t missed;                  /* events that it did not keep */
-	const struct trace_event *events; /* times: clock_ns() of the coordinator's host */
+	const char *host;                 /* "": all ranks are on one host */
+	double error;                     /* seconds: the largest possible error of its times */
+	uint64_t missed;                  /* number of events that were not kept (trace.h) */
+	const struct trace_event *events; /* [n]; times are clock_ns() of the coordinator's host */
 	size_t n;
-	bool last; /* no other part of this rank follows */
+	bool last; /* the last part of this rank */
 };
 
-/* Callbacks while the job runs, on the job's thread. Each may be NULL. */
+/* Callbacks of coll_run. Each may be NULL. What their pointers point to is valid during the call,
+ * unless they say otherwise. */
 struct coll_observer {
 	void *ctx;
-	/* A note. @level 0: always shown; 1, 2: with more verbosity. @rank -1: unknown. */
+	/* As in job.h. */
 	job_note *note;
-	/* The rank, the size and the meeting place are known as far as the settings give them. */
+	/* Before the job is open: rank, size and meeting place, as far as the settings give
+	 * them. */
 	void (*joining)(void *ctx, const struct member *);
-	/* The job is open. job_progress works until coll_run returns. */
+	/* The job is open. job_progress may be called until coll_run returns. */
 	void (*opened)(void *ctx, struct job *);
-	/* Data start to move: @bytes of this rank's files. @sink: the output, or NULL. */
+	/* Data start to move: @bytes of this rank's files, read and written. @sink: the output,
+	 * valid until coll_end; NULL: none. */
 	void (*moving)(void *ctx, uint64_t bytes, const struct sink *sink);
-	/* With request.explain: the reasons for the choice of an algorithm. */
+	/* With request.explain, on rank 0: the prices of the algorithms, and the choice. */
 	void (*selected)(void *ctx, const struct select_args *, const struct selection *);
-	/* Bench: `measuring` on rank 0 at the start; `measured` on every rank after each case;
-	 * `benched` on rank 0 after the last, before the vote: -1 fails the job. */
+	/* Of a bench. measuring: on rank 0, at the start. measured: on every rank, after each case.
+	 * benched: on rank 0, after the last case and before the vote; -1 fails the job. */
 	void (*measuring)(void *ctx, const struct bench_head *);
 	void (*measured)(void *ctx, const struct bench_head *, const struct bench_row *);
 	int (*benched)(void *ctx, const struct bench_head *, struct err *err);
-	/* Check: the links, on the coordinator's rank, before the vote. -1 fails the job. */
+	/* Of a check, on the coordinator, before the vote: the links. -1 fails the job. */
 	int (*checked)(void *ctx, struct job *, const struct link_matrix *, struct err *err);
-	/* With request.trace: the ranks' records, on the coordinator's rank, before the vote. -1
-	 * fails the job. */
+	/* With request.trace, on the coordinator: the parts of the ranks' records. The first call
+	 * comes before data move and has no events; the others come before the vote. -1 fails the
+	 * job. */
 	int (*traced)(void *ctx, const struct coll_traced *, struct err *err);
-	/* After the last of them; the result has what describe (task.h) knows. -1 fails the job. */
+	/* After the last part. The result has only what `describe` (task.h) fills. -1 fails the
+	 * job. */
 	int (*traced_all)(void *ctx, const struct coll_result *, struct err *err);
-	/* All ranks have voted, and this one is about to commit. */
+	/* The verdict: all ranks have voted, and this rank will commit. */
 	void (*decided)(void *ctx);
 };
 
-/* clock_ns() at the end of each stage; 0: not reached. The commit begins with the seal, when the
- * output is complete, and the verdict, when all ranks have voted. */
+/* clock_ns() at the start, and at the end of each stage; 0: not reached. join is the end of
+ * agreeing; seal: the outputs are complete; verdict: all ranks have voted. */
 struct coll_times {
 	int64_t start, join, connect, run, seal, verdict, commit;
 };
@@ -81,82 +87,83 @@ static inline double coll_seconds(int64_t from, int64_t to)
 	return from && to > from ? (double)(to - from) / 1e9 : 0;
 }
 
-/* Counts of a tensor's values that are not finite. */
+/* The values of a tensor that are not finite. */
 struct coll_found {
-	const char *input, *tensor; /* tensor "": the input is an array */
-	uint64_t count, nans, infs;
+	const char *input, *tensor; /* names; tensor "": the input is an array */
+	uint64_t count, nans, infs; /* elements; of these NaN; infinite */
 };
 
 struct inspection;
 
-/* What a collective with request.dry_run would do on this rank. stats, peers and steps of the
- * result have what its schedules would send and receive. */
+/* What a collective with request.dry_run would do on this rank. stats and peers of the result have
+ * what its schedules would send and receive. */
 struct coll_preview {
 	struct coll_planned {
 		const struct coll_algorithm *algorithm;
-		enum dtype dtype, wire; /* in the files; sent */
-		uint64_t count, bytes;  /* in the files */
+		enum dtype dtype, wire; /* in the files; on lanes */
+		uint64_t count, bytes;  /* elements; their bytes in the files */
 		uint32_t windows;
 	} * vectors;
 	int nvectors;
 	struct coll_planned_output {
 		const char *path;
 		enum sink_fate fate;
-		bool sized; /* `bytes` is known: the file is not an archive */
+		bool sized; /* bytes is known: the file is no archive */
 		uint64_t bytes;
 	} * outputs;
 	int noutputs;
-	uint64_t bytes_read, bytes_written; /* elements of all inputs; of all outputs */
+	uint64_t bytes_read, bytes_written; /* of the elements of all inputs; of all outputs */
 };
 
+/* The result owns everything that its members point to, until coll_end. */
 struct coll_result {
-	struct err err;   /* code 0: done */
-	bool repeatable;  /* a rank or a link was lost, and no rank has committed: it may run again
-	                   */
-	enum phase phase; /* the phase that failed */
-	int rank, size;   /* rank -1: not known */
-	uint64_t all_inputs; /* that a collective processes together, of all ranks; 0: not known */
-	int hosts;           /* of the ranks; 0: not known */
+	struct err err;      /* code 0: success */
+	bool repeatable;     /* the job failed because a rank or a link was lost, and no rank has
+	                        committed: the same job may run again */
+	enum phase phase;    /* in which the job failed, or the last one */
+	int rank, size;      /* rank -1: not known */
+	uint64_t all_inputs; /* of a collective: the number of inputs of all ranks; 0: not known */
+	int hosts;           /* number of hosts; 0: not known */
 	const int *host;     /* as in struct coll_args; NULL: not known */
-	const struct coll_algorithm *algorithm; /* the algorithm used, or NULL */
-	const char *dtype;                      /* "mixed" for several types; NULL: none */
-	const char *output;                     /* NULL: none */
+	const struct coll_algorithm *algorithm; /* the one that ran; NULL: none */
+	const char *dtype;                      /* "mixed": several types; NULL: none */
+	const char *output;                     /* name of the first output; NULL: none */
 	const char *const *inputs;              /* [ninputs]: names of the inputs */
 	int ninputs;
-	uint64_t count, bytes;
-	size_t tensors; /* number of named tensors; 0: an array */
-	bool has_digest;
+	uint64_t count, bytes; /* elements of the result's data; their bytes */
+	size_t tensors;        /* number of named tensors; 0: an array */
+	bool has_digest;       /* digest is set: all ranks have the same result */
 	uint8_t digest[DIGEST_BYTES];
 	struct exec_stats stats;
-	struct exec_times spent; /* of a collective whose data have moved; else threads is 0 */
-	/* The rank that worked longest while data moved; `on` is an enum spent, or SPENT_KINDS: it
-	 * had no processor. Rank -1: not known. */
+	struct exec_times spent; /* of a collective whose data have moved; else its threads is 0 */
+	/* The rank that worked longest while data moved; rank -1: not known. `on` is an enum spent;
+	 * SPENT_KINDS: it was ready and had no processor. */
 	struct workload busiest;
-	int peers;
-	int memory_lanes,
-	        tcp_lanes; /* connections of the rank inside its host's memory, and others */
+	int peers;                   /* number of ranks to which this rank was connected */
+	int memory_lanes, tcp_lanes; /* number of this rank's connections, as in mesh_count */
 	uint32_t windows, streams;
-	/* With devices: how they reach each other's memory (devices_path); else NULL. */
+	/* With devices: devices_path; else NULL. */
 	const char *device_path;
 	struct device_nccl nccl;
 	struct coll_times times;
-	/* request.stats: the tensors with NaN or Inf, and the total number of elements. */
+	/* request.stats: the tensors with NaN or Inf; the totals of all tensors. */
 	const struct coll_found *found;
 	size_t nfound;
 	struct coll_found found_all;
 	const struct coll_preview *preview; /* request.dry_run, if it succeeded; else NULL */
 	/* Verify, if it succeeded: [ninputs]. */
 	const struct inspection *files;
-	bool local; /* it compared the rank's files with each other */
+	bool local; /* the rank's files were compared with each other, too */
 
-	struct coll *job; /* internal; for coll_end */
+	struct coll *job; /* private */
 };
 
-/* Run the job. 0, or -1 with result->err set. The caller must call coll_end in either case; until
- * then @result is valid, and @request and @observer must stay valid. */
+/* Run the job, and fill *result. 0; -1: result->err says why. The caller must call coll_end in
+ * either case. @request and @observer must stay valid until then. */
 int coll_run(const struct coll_request *, const struct coll_observer *, struct coll_result *);
-/* Free the result. Report it before this call: rank 0 waits here until the other ranks know of a
- * failure. */
+/* Close the job and free what the result owns; its numbers and err stay valid. Report the result
+ * before this call: the coordinator waits here until the other ranks have the outcome.
+ * Idempotent. */
 void coll_end(struct coll_result *);
 
 #endif

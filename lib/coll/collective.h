@@ -1,7 +1,9 @@
 /*
  * Internal to lib/coll: a collective over files. collective.c has its stages (task.h), agree.c the
  * agreement, input_files.c, output_files.c and gathered.c the files, elements.c the conversions
- * between files and executor, input_stats.c the statistics. It has three parts:
+ * between files and executor, input_stats.c the statistics. One thread, the job's; only
+ * elements_read and elements_write run on the executor's file threads. Functions return 0, or -1
+ * with *err. A struct collective has three parts:
  *
  *     request    constant
  *     agreed     the agreement; constant after `adopt`
@@ -20,14 +22,15 @@
 #include "lib/data/files/extents.h"
 #include "lib/data/kernels/stats.h"
 
-/* A tensor of a broadcast with --include or --exclude: its source and its destination. */
+/* A tensor of a broadcast with --include or --exclude: where it is in the inputs and in the
+ * outputs. */
 struct selected_tensor {
 	struct place to;
-	int set; /* the input */
+	int set; /* index of the input */
 	const struct tensor *tensor;
 };
 
-/* The places of a vector's bytes on this rank, their digests and their statistics. */
+/* Where a vector's bytes are in this rank's files, their digests and their statistics. */
 struct vector_files {
 	struct extents *in;    /* [ninputs of the vector]; NULL: no input */
 	struct extents *out;   /* [copies], in the sink; NULL: no output */
@@ -45,7 +48,7 @@ struct transfer {
 	struct sink *sink;    /* NULL: no output */
 	int copies;           /* number of outputs with the same bytes */
 	char *output;         /* name of the first output */
-	struct place *places; /* places of the tensors: [copies * ntensors] */
+	struct place *places; /* [copies * ntensors]: where each tensor begins in each output */
 	int *split; /* gathered files in the sink: [vector * size + rank]; NULL: one output */
 
 	struct vector_files *files;  /* [nvectors] */
@@ -53,8 +56,8 @@ struct transfer {
 	struct drive drive;
 	uint8_t *read_staging, *write_staging, *compare_staging;
 
-	bool sealing;                     /* the tensor table shows digests */
-	bool in_place;                    /* this rank's outputs are renamed to their final names */
+	bool sealing;                     /* the table's entries are digests */
+	bool in_place;                    /* this rank's outputs have their final names */
 	uint8_t (*digests)[DIGEST_BYTES]; /* of the tensors */
 	uint8_t digest[DIGEST_BYTES];     /* of all */
 
@@ -73,8 +76,8 @@ struct collective {
 	struct transfer transfer;
 	/* during the agreement */
 	struct buf details;        /* this rank's offer */
-	struct tensor_table table; /* the tensors, which the ranks compare */
-	struct planner planner;    /* rank 0's */
+	struct tensor_table table; /* of the tensors */
+	struct planner planner;    /* at rank 0 */
 	struct view root_offer;    /* at rank 0 in a broadcast or scatter */
 };
 
@@ -97,7 +100,7 @@ void preview_release(struct collective *);
 int agree_facts(struct collective *, struct intent *, struct err *err);
 /* Fill the intent with the facts and, as its details, the offer. */
 int agree_offer(struct collective *, struct err *err);
-/* job_decide and job_details (job.h), with the struct coll. */
+/* job_decide and job_details (job.h); @ctx is the struct coll. */
 int agree_decide(void *ctx, const struct intent *const *intents, struct plan *plan,
                  struct err *err);
 void agree_terms(void *ctx, int rank, struct buf *out);
@@ -111,8 +114,8 @@ void agree_release(struct collective *);
 int files_open_inputs(struct collective *, struct err *err);
 /* Convert inputs from Fortran order to C order unless that order is kept. */
 int files_settle_order(struct collective *, struct err *err);
-/* A hash of the identities of the inputs, which is the same on ranks that read the same files. 0:
- * not known, or it does not matter to the result how many ranks do. */
+/* A hash of the identities of the inputs: equal on ranks that read the same files. 0: not known, or
+ * not needed, because the result does not depend on how many ranks read the same files. */
 uint64_t files_identity(const struct collective *);
 /* The base name of input @i. */
 const char *files_name(const struct collective *, int i);
@@ -120,14 +123,14 @@ const char *files_name(const struct collective *, int i);
 int files_check_name(const char *name, struct err *err);
 /* @folder joined with the last component of @path. Malloced; NULL: an error. */
 char *files_in_folder(const char *folder, const char *path, struct err *err);
-/* List entry of the file or folder @st (NULL: a pipe). Takes @copy, its malloced name. */
+/* The list entry of the file or folder @st (NULL: a pipe). It owns @copy, its malloced name. */
 struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
-/* Set the extents that this rank reads. */
+/* Set vector_files.in: the extents that this rank reads. */
 int files_map_inputs(struct collective *, struct err *err);
 
 /* ---- output_files.c ---- */
 
-/* Name: add the outputs to the sink once their formats are known. Open: create them. */
+/* Add the outputs to the sink, once their formats are known; create them. */
 int files_name_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
 /* request.dry_run: check the outputs instead of opening them. */
@@ -137,7 +140,7 @@ int files_check_outputs(struct collective *, struct err *err);
 int files_select_outputs(struct collective *, struct err *err);
 /* The attributes of a copy of @f. */
 struct sink_attributes files_attributes(const struct collective *, const struct listed_file *f);
-/* Seal: check, digest and sync the complete outputs. Commit: rename them. */
+/* Check, digest and sync the complete outputs; rename them. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
 void files_release(struct collective *);
@@ -146,8 +149,8 @@ void files_release(struct collective *);
 
 /* Encode the places that this rank writes. */
 int outputs_claim(struct collective *, struct buf *, struct err *err);
-/* Output @at consists of the sink's files from @first on. Drop them if another rank writes this
- * output. */
+/* Output number @at is the sink's files from @first on. Drop them (sink_drop) if another rank
+ * writes it. */
 void outputs_drop(struct collective *, int first, int at);
 
 /* ---- gathered.c: gather of whole files ---- */
@@ -156,7 +159,7 @@ void outputs_drop(struct collective *, int first, int at);
 int gathered_offer(const struct collective *, struct rank_files *, struct err *err);
 /* At the root: check that the ranks' files match the vectors. */
 int gathered_check(const struct agreement *, struct err *err);
-/* Does the root write one file per rank? Else one file for all ranks. */
+/* Does the root write one file per rank to the output @name, or else one file for all ranks? */
 bool gathered_split(const struct collective *, const char *name);
 /* Add one file per rank to the sink. @name: as given, with placeholders. */
 int gathered_name(struct collective *, const char *name, struct err *err);
@@ -173,8 +176,7 @@ void elements_release(struct collective *);
 
 /* ---- input_stats.c: NaN and Inf in the inputs ---- */
 
-/* Scan the tensors of the inputs before the transfer, if the transfer moves bytes without a type.
- */
+/* Scan the inputs before the transfer, if it moves bytes and not elements. */
 int input_stats_scan(struct collective *, struct err *err);
 /* Put the counts into the result. */
 void input_stats_report(struct collective *, struct coll_result *);

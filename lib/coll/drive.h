@@ -1,6 +1,12 @@
 /*
- * Connects the edges that a schedule uses and runs the executor over them on the job's loop, where
- * heartbeats, aborts and stall detection continue.
+ * Connects the edges that schedules use, and runs the executor over them on the job's loop, so that
+ * heartbeats, aborts and the detection of stalls continue. An edge is a pair of ranks and a
+ * direction (mesh.h); it has one connection per stream.
+ *
+ * Order of calls: [drive_lanes ->] drive_connect or drive_connect_edges -> drive_run, or
+ * drive_begin -> drive_go ... -> drive_end. The caller calls drive_end also if drive_begin failed,
+ * then exec_free(d->exec), both before the job closes. One thread: the job's. Errors: those of
+ * job_connect, job_turn and the executor; err->rank is the culprit.
  */
 #ifndef COLLCTL_COLL_DRIVE_H
 #define COLLCTL_COLL_DRIVE_H
@@ -13,43 +19,44 @@
 
 struct drive {
 	struct job *job;
-	struct exec_conf
-	        conf; /* drive sets conn, conn_ctx, edges and, with devices, their spaces */
+	struct exec_conf conf;   /* drive sets conn, conn_ctx, edges, host and devices */
 	struct devices *devices; /* NULL: none */
-	int threads;             /* that run the streams; 0, 1: the caller's */
-	uint64_t memory;         /* bytes for the connections' buffers */
-	uint64_t window_bytes;   /* the most that the windows' buffers need; 0: share none */
-	uint64_t lane_bytes;     /* the most that a connection carries; limits its buffer */
+	int threads;     /* number of threads that run the streams (team.h); 0, 1: the job's */
+	uint64_t memory; /* --memory, bytes, of which connections have a share (budget.h) */
+	uint64_t window_bytes; /* bytes of the arena for windows' buffers (mesh.h); 0: none */
+	uint64_t lane_bytes;   /* the most bytes that a connection carries; limits its buffer */
 	/* results */
-	struct team *team;          /* with threads, in place of exec; ended by drive_end */
-	struct mesh *mesh;          /* the job's; NULL: no edges */
-	struct shared_space shared; /* over its arena */
-	int npeers;
-	struct exec *exec; /* the caller frees it before the job closes */
+	struct team *team;          /* with threads, instead of exec; drive_end frees it */
+	struct mesh *mesh;          /* owned by the job; NULL: there are no edges */
+	struct shared_space shared; /* over the mesh's arena */
+	int npeers;                 /* number of ranks with an edge */
+	struct exec *exec;          /* the caller frees it */
 	struct exec_stats stats;
-	struct exec_times times; /* with conf.timed; the caller sets its peers */
+	struct exec_times times; /* with conf.timed, once finished; the caller sets its peers */
 	struct loop_watch files;
-	uint8_t *edges; /* found by drive_lanes, used until the executor exists */
+	uint8_t *edges; /* [size], as exec_edges; malloced; freed once the executor exists */
 };
 
-/* The number of connections that conf's schedules use, or -1. drive_connect reuses d->edges; a
- * caller that does not call it frees d->edges. */
+/* Find the edges of conf's schedules, and store them in d->edges. Returns the number of
+ * connections; -1: error. If drive_connect is not called later, the caller frees d->edges. */
 int drive_lanes(struct drive *, struct err *err);
-/* Connect the edges of conf's schedules. The caller must call drive_run or drive_begin next. */
+/* Connect the edges of conf's schedules, and wait until all are ready. */
 int drive_connect(struct drive *, struct err *err);
-/* Connect the edges @used (exec_edges) for conf.vectors[0].args.size ranks and conf.streams
- * streams. Used to run several schedules in turn. */
+/* Connect the edges @used (exec_edges) of conf.vectors[0].args.size ranks, by conf.streams
+ * connections each: for a caller that runs several schedules over one mesh. */
 int drive_connect_edges(struct drive *, const uint8_t *used, struct err *err);
 
-/* Create conf's executor, run it to its end and detach it from the job's loop. */
+/* drive_begin, drive_go, drive_end. */
 int drive_run(struct drive *, struct err *err);
-/* The same in steps: drive_go runs to the end, also after exec_repeat. */
+/* Create conf's executor or team. */
 int drive_begin(struct drive *, struct err *err);
+/* Run the executor until it has finished; may be called again after exec_repeat. */
 int drive_go(struct drive *, struct err *err);
+/* Detach the executor from the job's loop, and free the team. */
 void drive_end(struct drive *);
 
-/* While the caller moves data on the job's loop by other means: the loop yields before it sleeps,
- * as in drive_go. */
+/* For a caller that moves data on the job's loop without a drive: make the loop yield before it
+ * sleeps (loop.h), as between drive_begin and drive_end; @on false: sleep at once again. */
 void drive_hurry(struct job *, bool on);
 
 #endif

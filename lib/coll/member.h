@@ -1,5 +1,5 @@
-/* From the settings and the environment to a job's configuration: rank, size, secret, meeting
- * place. */
+/* Makes a job's configuration (rank, size, secret, meeting place) from the settings and the
+ * environment. One thread. */
 #ifndef COLLCTL_COLL_MEMBER_H
 #define COLLCTL_COLL_MEMBER_H
 
@@ -8,21 +8,22 @@
 #include "lib/job/launch.h"
 
 struct member {
-	struct job_conf conf; /* without note and note_ctx */
+	struct job_conf conf; /* all but note and note_ctx */
 	struct launch launch; /* from the environment */
 	struct secret secret;
 	struct credentials *credentials;
-	char *tls_files[4]; /* certificate, key, CA, revocation lists */
+	char *tls_files[4]; /* names: certificate, key, CA, revocation lists */
 	struct hostfile hosts;
 	char *token;
 };
 
-/* Fill @m. conf points into @m and the settings, so neither may move. ERR_USAGE if the rank, the
- * size or the meeting place is missing; ERR_AUTH if the secret is missing. */
+/* Fill *m. conf points into *m and the settings, so neither may move or be freed before the job is
+ * closed. ERR_USAGE: the rank, the size or the meeting place is missing; ERR_AUTH: the secret is
+ * missing; ERR_INPUT: of the hostfile. On failure there is nothing to release. */
 int member_init(struct member *m, const struct job_settings *, struct err *err);
 void member_release(struct member *);
-/* @input, @output: this rank's first, or NULL. With --rank auto they help to order the ranks.
- */
+/* Set conf.present from the names of this rank's first input and output, or NULL. With --rank auto
+ * they help to order the ranks. Errors: as paths_fill. */
 int member_present(struct member *, const char *input, const char *output, struct err *err);
 
 #endif

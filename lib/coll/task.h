@@ -9,42 +9,44 @@
 struct coll;
 
 /*
- * The functions of one kind of job. NULL skips the stage. They return 0, or -1 with *err set, which
- * fails the job. `state` of struct coll belongs to the kind: state_size zeroed bytes.
+ * The functions of one kind of job, one per stage; docs/ARCHITECTURE.md has a table of them. NULL:
+ * the stage does nothing. They return 0, or -1 with *err, which fails the job. They run on the
+ * job's thread. coll.state is memory for the kind: state_size zeroed bytes.
  */
 struct coll_task {
 	size_t state_size;
-	/* First; neither rank nor size is known. */
+	/* Check the request; rank and size are not known. */
 	int (*check)(struct coll *, struct err *err);
-	/* The size is known; the job is not open yet. */
+	/* Before the job is opened; the size is known if the settings give it. */
 	int (*prepare)(struct coll *, struct err *err);
 	/* The rank is known: open the inputs, fill c->intent and c->table. */
 	int (*offer)(struct coll *, struct err *err);
-	/* Do the ranks connect to each other for data? */
+	/* Will the ranks open a mesh? */
 	bool (*meshes)(const struct coll *);
-	/* job_decide and job_details (job.h) with this struct coll. */
+	/* job_decide and job_details (job.h); their ctx is the struct coll. */
 	job_decide *decide;
 	job_details *terms;
-	/* With rounds (job_round): job_collect and job_answer, likewise. */
+	/* For job_round: job_collect and job_answer, likewise. */
 	job_collect *collect;
 	job_answer *answer;
 	/* c->plan is known. */
 	int (*adopt)(struct coll *, struct err *err);
-	/* With request.dry_run, instead of `connect` to `commit`: find what the job would do, and
+	/* With request.dry_run, instead of connect to commit: find out what the job would do, and
 	 * the errors that can be found without moving data or creating a file. */
 	int (*preview)(struct coll *, struct err *err);
 	int (*connect)(struct coll *, struct err *err);
 	int (*run)(struct coll *, struct err *err);
-	/* Complete the output. Sets *digest if all ranks have the same result. */
+	/* Complete the output. If all ranks have the same result, set *digest, which must stay
+	 * valid. */
 	int (*seal)(struct coll *, const uint8_t **digest, struct err *err);
-	/* All ranks have voted yes; *err is filled on failure. NULL: nothing to do that can fail.
-	 */
+	/* After the verdict: commit; *err is filled on failure. Returns what the outputs are. NULL:
+	 * the kind has no commit. */
 	enum fate (*commit)(struct coll *, struct err *err);
-	/* What moves: algorithm, type and bytes of the result. With request.trace alone. */
+	/* Only with request.trace: fill algorithm, type and bytes of the result. */
 	void (*describe)(const struct coll *, struct coll_result *);
 	/* Fill the result, also if the job failed. */
 	void (*report)(struct coll *, struct coll_result *);
-	/* Before the job closes: free whatever uses its connections. */
+	/* Before the job is closed: free what uses its connections. */
 	void (*disconnect)(struct coll *);
 	void (*release)(struct coll *);
 };
@@ -63,14 +65,13 @@ struct coll {
 	struct tracing *tracing; /* NULL: none */
 	int rank, size;          /* rank -1: unknown */
 	struct intent intent;
-	struct tensor_table *table; /* for the ranks to compare; NULL: there is none */
+	struct tensor_table *table; /* which the ranks compare; NULL: none */
 	struct plan plan;
 	struct coll_times times;
-	enum phase phase;
+	enum phase phase; /* the current one, or the one that failed */
 };
 
-/* The bytes for buffers that this rank offers: of --memory, and with devices of their memory, too.
- */
+/* The bytes for buffers that this rank offers: --memory or, with devices, budget_with_devices. */
 uint64_t coll_memory(const struct coll *);
 
 /* Send a note to the observer. */

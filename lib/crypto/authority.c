@@ -234,8 +234,8 @@ static X509 *read_certificate(const char *path, struct err *err)
 	return x;
 }
 
-/* The list in @path; an empty one if there is no such file. */
-static X509_CRL *read_list(const char *path, struct err *err)
+/* The list in @path, which @issuer has signed; an empty one if there is no such file. */
+static X509_CRL *read_list(const char *path, X509 *issuer, struct err *err)
 {
 	const bool first = access(path, F_OK) < 0 && errno == ENOENT;
 	BIO *bio = first ? NULL : crypto_open(path, ERR_INPUT, err);
@@ -247,6 +247,15 @@ static X509_CRL *read_list(const char *path, struct err *err)
 		err_nomem(err, "a revocation list", 0);
 	else if (!list)
 		err_set(err, ERR_INPUT, "%s: no revocation list in it (PEM)", path);
+	/* To sign the entries of another one would be to vouch for them. */
+	if (list && !first && X509_CRL_verify(list, X509_get0_pubkey(issuer)) != 1) {
+		X509_CRL_free(list);
+		list = NULL;
+		if (crypto_lacked_memory())
+			err_nomem(err, "a revocation list", 0);
+		else
+			err_set(err, ERR_INPUT, "%s: this CA has not signed it", path);
+	}
 	ERR_clear_error();
 	return list;
 }
@@ -341,7 +350,7 @@ char *authority_revoke(const struct credentials *ca, const char *list_file, cons
 		X509_free(x);
 		return NULL;
 	}
-	X509_CRL *list = read_list(list_file, err);
+	X509_CRL *list = read_list(list_file, issuer, err);
 	ASN1_TIME *now = X509_gmtime_adj(NULL, -SKEW);
 	if (list && now && add_revoked(list, x, now) && sign_list(list, issuer, key, now))
 		text = list_text(list);

@@ -1,4 +1,5 @@
-/* Element types. The command line and --json use their names: "f32", "bf16", "i64", ... */
+/* Element types. The command line and --json use their names: "f32", "bf16", "i64", ... Any
+ * thread. */
 #ifndef COLLCTL_DATA_DTYPE_H
 #define COLLCTL_DATA_DTYPE_H
 
@@ -9,7 +10,7 @@
 #error "collctl needs a little-endian processor: elements lie in memory as in files and on the wire"
 #endif
 
-/* The values are on the wire (lib/net/PROTOCOL.md): add new types at the end. */
+/* The values are sent in messages (lib/net/PROTOCOL.md): add new types at the end. */
 enum dtype {
 	DTYPE_NONE, /* unknown; also the type of a barrier */
 	DTYPE_I8,

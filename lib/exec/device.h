@@ -1,7 +1,8 @@
 /*
- * Devices: memory spaces on GPUs, by a plug-in (cuda/plugin.h) that is opened when --device asks
- * for it. It is beside the program in the build folder, in ../lib/collctl of an installed one, or
- * where COLLCTL_PLUGIN_PATH says.
+ * Devices: memory spaces on GPUs, by a plug-in (cuda/plugin.h), which is opened if --device needs
+ * it. The plug-in is beside the program in the build folder, in ../lib/collctl of an installed
+ * program, or at COLLCTL_PLUGIN_PATH. One thread at a time; devices_open may run on another thread
+ * than the rest (job_ask_in_thread).
  */
 #ifndef COLLCTL_EXEC_DEVICE_H
 #define COLLCTL_EXEC_DEVICE_H
@@ -16,52 +17,53 @@
 #define DEVICE_PATH  PATH_MAX
 #define DEVICE_WHY   (DEVICE_PATH + 512)
 
-/* "cpu", "cuda" (one device, chosen by the rank's place on its host) or "cuda:0,1". */
+/* "cpu", "cuda" (one device, chosen by the rank's index on its host) or "cuda:0,1". */
 struct device_list {
-	const char *text; /* as it was given; the caller's */
-	bool wanted;      /* not "cpu" */
-	int n;            /* 0: to be chosen */
+	const char *text; /* as the user gave it; owned by the caller */
+	bool wanted;      /* it is not "cpu" */
+	int n;            /* number of devices; 0: one, to be chosen */
 	int numbers[DEVICES_MOST];
 };
 
 struct devices;
 
-/* Open the plug-in and the devices of @list; @place: the rank's place on its host, for "cuda".
- * @path: how devices reach each other's memory. NULL: ERR_RESOURCE names what is missing. */
+/* Open the plug-in and the devices of @list. @path: how devices reach each other's memory. @place:
+ * the rank's index on its host, for "cuda". NULL: ERR_RESOURCE names what is missing. */
 struct devices *devices_open(const struct device_list *list, enum gpu_path path,
                              const struct gpu_limits *limits, int place, struct err *err);
-/* The executors that use the spaces must be freed before. */
+/* The executors that use the spaces must be freed before. NULL: nothing. */
 void devices_close(struct devices *);
 
 int devices_count(const struct devices *);                                /* NULL: 0 */
 const struct memory_space *const *devices_spaces(const struct devices *); /* [devices_count] */
-/* Host memory from which devices copy at full speed; its tasks are memory_host's. */
+/* Pinned host memory, from which devices copy at full speed. Its tasks are those of memory_host. */
 const struct memory_space *devices_host(const struct devices *);
-/* The bytes that were free on the device that had least, when they were opened. */
+/* The free bytes, when they were opened, on the device with the least. */
 uint64_t devices_free_bytes(const struct devices *);
-/* The pinned host memory that the devices hold for themselves, in bytes. */
+/* The bytes of pinned host memory that the devices hold for themselves. */
 uint64_t devices_pinned_bytes(const struct devices *);
-/* As gpu_plugin.path: "nccl", "peer", "host", "". */
+/* How they reach each other's memory, as gpu_plugin.path: "nccl", "peer", "host" or "".
+ * Constant. */
 const char *devices_path(const struct devices *);
-/* What NCCL did, as gpu_plugin.nccl. */
+/* The state of NCCL, as gpu_plugin.nccl. */
 struct device_nccl {
-	int state; /* 1: it is ready; 0: it was not asked for; -1: it has failed */
-	uint64_t folds;
-	char text[256]; /* its version, or why not */
+	int state;      /* 1: ready; 0: not requested; -1: it has failed */
+	uint64_t folds; /* number of folds that NCCL made */
+	char text[256]; /* its version, or why it has failed */
 };
 void devices_nccl(const struct devices *, struct device_nccl *out);
 
-/* Complete tasks on @loop from now on, until devices_detach. */
+/* Complete tasks on @loop until devices_detach: the loop calls their done. ERR_RESOURCE. */
 int devices_attach(struct devices *, struct loop *loop, struct err *err);
 void devices_detach(struct devices *);
 
-/* For `version`: the plug-in's path and name, or why there is none. The driver may take @ns
- * nanoseconds to count the devices. */
+/* For `version`: find the plug-in. @ns: the time limit, in ns, for the driver to count the
+ * devices. */
 struct device_plugin {
 	char path[DEVICE_PATH];
 	char name[64]; /* "": it cannot be used */
 	char why[DEVICE_WHY];
-	int count; /* of devices; -1: unknown, *why says why */
+	int count; /* of devices; -1: not known, and why says why */
 };
 void device_plugin_find(struct device_plugin *out, int64_t ns);
 

@@ -1,7 +1,7 @@
 /*
  * Internal to the executor: exec.c (creation and the main loop), vector_ops.c (vectors and the
  * schedules of their windows), window.c (a stream's window: its buffers and file jobs), lane.c
- * (sending and receiving), local.c (tasks: arithmetic and copies).
+ * (sending and receiving), local.c (tasks: arithmetic and copies). All on the executor's thread.
  */
 #ifndef COLLCTL_EXEC_EXEC_INTERNAL_H
 #define COLLCTL_EXEC_EXEC_INTERNAL_H
@@ -31,7 +31,8 @@ struct window {
 	uint64_t *off, *recv_off; /* args.off and args.recv_off, [size + 1] */
 };
 
-/* One direction to one peer: the steps of the current window that use it, in order. */
+/* A lane: one connection of a stream, to or from one peer, and the steps of the current window that
+ * use it, in order. The head step is the first that is not finished. */
 struct lane {
 	struct exec *exec;
 	struct stream *stream;
@@ -42,17 +43,17 @@ struct lane {
 	uint32_t *steps;
 	uint32_t nsteps, head;
 	uint64_t bytes; /* bytes of the head step that the connection has accepted or delivered */
-	/* A sender that lends: the first step that the peer may not have consumed, and where in the
-	 * connection's stream it begins. */
+	/* Of a sender that lends (conn.h): the first step that the peer may not have consumed, and
+	 * the offset in the connection's bytes at which it begins. */
 	uint32_t tail;
 	uint64_t tail_at;
-	int64_t began;      /* ns: the head step's first byte; only with a trace */
-	uint32_t number;    /* of the head step, among the messages of all windows; likewise */
-	uint64_t total;     /* in all windows */
+	int64_t began;      /* with a trace: clock_ns() of the head step's first byte */
+	uint32_t number;    /* with a trace: the head step's index among the lane's messages */
+	uint64_t total;     /* bytes in all windows */
 	XXH3_state_t *hash; /* NULL: the connection has its own checksum */
-	uint8_t carry[ELEMENT_MAX]; /* the beginning of an element that has not fully arrived */
+	uint8_t carry[ELEMENT_MAX]; /* ncarry bytes of an element that has not fully arrived */
 	size_t ncarry;
-	bool starved; /* the last turn ended because the connection had no more data */
+	bool starved; /* the last turn ended because the connection had no data */
 	/* the end of the lane */
 	uint8_t trailer[TRAILER];
 	size_t trailer_done;
@@ -62,7 +63,7 @@ struct lane {
 /* A local or file step whose task is running. */
 struct pending {
 	struct stream *stream;
-	uint64_t to; /* the step's progress when it is complete */
+	uint64_t to; /* the step's progress once the task is complete */
 	void (*then)(struct stream *s, uint32_t i);
 	const char *device; /* that runs the task */
 	bool busy;
@@ -71,10 +72,10 @@ struct pending {
 /* The clock of an executor's thread (conf.timed). */
 struct stopwatch {
 	int64_t ns[SPENT_KINDS];
-	int64_t lap;       /* ns: until then all time is counted in ns or idle */
-	bool asleep;       /* the thread sleeps since lap */
-	int64_t idle;      /* slept, and the cause is not known yet */
-	int64_t idle_from; /* ns: since then */
+	int64_t lap;       /* clock_ns() up to which all time is counted, in ns or idle */
+	bool asleep;       /* the thread has slept since lap */
+	int64_t idle;      /* ns of sleep whose cause is not known yet */
+	int64_t idle_from; /* clock_ns() at which this sleep began */
 	int64_t contended; /* as in exec_times; negative while it is measured */
 	bool started;
 	int64_t *peers; /* [size] */
@@ -88,7 +89,7 @@ struct stream_memory {
 	size_t size;
 };
 
-/* What runs a step. */
+/* Which part of the executor runs a step. */
 struct owner {
 	enum { OWNER_LOCAL, OWNER_FILE, OWNER_LANE } kind;
 	uint32_t index; /* of the file job, or of the lane */
@@ -97,19 +98,19 @@ struct owner {
 struct stream {
 	struct exec *exec;
 	uint64_t number; /* the current window, numbered among those of all vectors */
-	int64_t began;   /* ns: the current window; only with a trace */
+	int64_t began;   /* with a trace: clock_ns() of the current window's start */
 	bool done;       /* all its windows are done */
 	const struct vector_ops *vector; /* the current window's */
 	struct window window;
 	struct sched *sched;
 	bool copies;               /* sends are not lent (COLL_COPIES) */
-	struct fileio_map in, out; /* the places of the window's blocks in the files */
-	uint64_t *progress;        /* elements done, per step */
-	uint32_t left;             /* steps not finished */
+	struct fileio_map in, out; /* where the window's blocks are in the files */
+	uint64_t *progress;        /* per step: elements that are done */
+	uint32_t left;             /* number of steps that are not finished */
 	struct pending *pending;   /* per step */
 	uint8_t **bufs;
-	struct stream_memory *memory; /* [1 + ndevices]: the buffers, by place */
-	struct stream_memory stage;   /* in host memory: where files reach device memory */
+	struct stream_memory *memory; /* [1 + ndevices]: the buffers, by sched_buf.place */
+	struct stream_memory stage;   /* in host memory: for file data of buffers on devices */
 	struct lane *lanes;
 	uint32_t *lane_steps; /* the steps of the lanes, lane by lane */
 	struct owner *owner;  /* per step */
@@ -137,18 +138,18 @@ struct exec {
 	int nlanes;
 	int open_lanes;      /* of all streams: lanes that have not ended */
 	int open_streams;    /* streams that are not done */
-	bool silent;         /* a connection reports no events */
+	bool silent;         /* a connection has no descriptor that reports events */
 	struct lane **ready; /* lanes that may be able to continue: a ring without duplicates */
 	uint32_t ready_head, ready_len, ready_cap;
 	unsigned moves;      /* io.moves at the last check of the jobs */
-	uint8_t *scratch;    /* QUANTUM + ELEMENT_MAX */
+	uint8_t *scratch;    /* [QUANTUM + ELEMENT_MAX] */
 	uint64_t moves_once; /* bytes_total of one run */
-	uint64_t begun;      /* windows, of all streams */
+	uint64_t begun;      /* number of windows that have begun, of all streams */
 	struct exec_stats stats;
 	struct stopwatch watch;
 };
 
-/* The number of stream @s among all of the rank. */
+/* The number of stream @s among all streams of the rank. */
 static inline int stream_number(const struct exec *x, const struct stream *s)
 {
 	int k = (int)(s - x->streams);
@@ -181,13 +182,13 @@ static inline struct sched_span file_span(const struct sched_step *step)
 	return step->op == SCHED_WRITE ? step->src : step->dst;
 }
 
-/* Is file job @k's buffer in device memory? Then the file reaches it through the stage. */
+/* Is the buffer of file job @k in device memory? Then its data are copied through the stage. */
 static inline bool is_far(const struct stream *s, uint32_t k)
 {
 	return buf_place(s, file_span(&s->sched->steps[s->job_steps[k]]).buf) != 0;
 }
 
-/* The limit of step @i's progress, from its dependencies. */
+/* How many elements of step @i may be done, by its dependencies. */
 static inline uint64_t exec_limit(const struct stream *s, uint32_t i)
 {
 	return sched_limit(s->sched, i, s->progress);
@@ -199,10 +200,10 @@ void exec_wake_step(struct stream *s, uint32_t i);
 /* Step @i has reached @done: wake the steps that wait for it. */
 void exec_progress(struct stream *s, uint32_t i, uint64_t done);
 
-/* lane.c: initialise a lane; run one turn of it, at most QUANTUM bytes. 1: progress; 0: none; -1:
+/* lane.c: exec_run_lane runs one turn, of at most QUANTUM bytes. 1: progress; 0: none; -1:
  * error. */
 int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err);
-/* Take the connection's events, which another executor may have had. */
+/* Take the events of the connection (exec_watch_lanes). */
 void exec_lane_watch(struct lane *l);
 void exec_lane_release(struct lane *l);
 int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err);
@@ -217,11 +218,11 @@ void exec_watch_pause(struct exec *x, bool sleeps);
 void exec_watch_end(struct exec *x);
 /* The same as exec_spend, for a call of @c. */
 void exec_spend_conn(struct exec *x, struct conn *c);
-/* This has made progress: if the thread had slept, it had waited for that. @peer -1: none. */
+/* @kind (of @peer; -1: none) has made progress: if the thread has slept, it has waited for that. */
 void exec_waited(struct exec *x, enum spent kind, int peer);
-/* Record events, if there is a trace. */
+/* Record events in the trace, if there is one. */
 void exec_trace_step(struct exec *x, struct lane *l, uint32_t step);
-/* A piece of @n elements of a local step. */
+/* @n elements of a local step were done since @from. */
 void exec_trace_local(struct exec *x, const struct stream *s, uint32_t step, uint64_t n,
                       int64_t from);
 void exec_trace_window(struct exec *x, const struct stream *s);
@@ -230,9 +231,9 @@ void exec_trace_window(struct exec *x, const struct stream *s);
  * @wire. */
 int exec_arrived(const struct stream *s, const struct sched_step *step, uint64_t pos,
                  const uint8_t *wire, uint64_t n, struct err *err);
-/* Copy @n bytes from or to the memory at @place for file step @i, which has no running task; then
- * it has come to element @to. True: the task is complete. False: it calls @then on completion, and
- * pending.busy is set until then; or the executor has failed. */
+/* Copy @n bytes from or to the memory @place for file step @i, which has no running task; its
+ * progress is then @to. True: the task is complete. False: pending.busy is set, and @then is called
+ * on completion; or the executor has failed. */
 bool exec_copy(struct stream *s, uint32_t i, unsigned place, void *dst, const void *src, uint64_t n,
                uint64_t to, void (*then)(struct stream *s, uint32_t i));
 /* Record the first failure of a task; the next turn returns it. */
@@ -240,13 +241,13 @@ void exec_fail(struct exec *x, const struct err *why);
 /* Run local step @i up to its limit. */
 void exec_run_local(struct stream *s, uint32_t i);
 
-/* vector_ops.c: initialise the vectors of x->conf; count what they move, once the first windows
- * have begun. */
+/* vector_ops.c: initialise the vectors of x->conf; compute bytes_total, once the first windows have
+ * begun. */
 int exec_init_parts(struct exec *x, struct err *err);
 int exec_count_moves(struct exec *x, struct err *err);
 
-/* window_set prepares window @k of vector @p. True: it needs a different schedule than the previous
- * window. */
+/* A struct window is set to window @k of vector @p by window_set. True: its schedule differs from
+ * that of the previous window. */
 int window_init(struct window *, int size, struct err *err);
 void window_release(struct window *); /* also if window_init failed or @w is zeroed */
 bool window_set(struct window *, const struct exec_vector *p, uint32_t k);
@@ -258,8 +259,8 @@ static inline uint64_t exec_share(uint64_t len, uint32_t k, uint32_t windows)
 	return (uint64_t)((unsigned __int128)len * k / windows);
 }
 
-/* window.c: start window @number in @s, or mark @s done; restart its window; raise a writer's
- * limit; collect the progress of the file threads. */
+/* window.c: start window @number on @s, or mark @s done; restart the window; raise the limit of a
+ * file job; collect the progress of the file threads. */
 int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct err *err);
 void exec_restart_window(struct exec *x, struct stream *s);
 void exec_raise_file(struct exec *x, struct stream *s, uint32_t job);

@@ -1,8 +1,10 @@
 /*
- * File transfers in parallel with the network: one thread reads ahead and one writes behind, each
- * with a list of jobs. A job moves a range of elements between a buffer and the file. `limit` is
- * how far it may progress, `done` how far it has. Both count elements in ascending order, so the
- * frontier rule applies to files too.
+ * File transfers in parallel with the network: one thread reads and one thread writes, each with a
+ * list of jobs. A job moves a range of elements, in ascending order, between a buffer and a file.
+ * `limit` is the number of elements that may be moved, `done` the number that were moved; so the
+ * frontier rule (sched.h) applies to files, too.
+ *
+ * The owner's thread calls all functions. Only ops and the file threads run elsewhere.
  */
 #ifndef COLLCTL_EXEC_FILEIO_H
 #define COLLCTL_EXEC_FILEIO_H
@@ -15,22 +17,22 @@
 #include "lib/base/err.h"
 #include "lib/exec/trace.h"
 
-/* The caller's reads and writes, called on the file threads: one read and one write at a time. */
+/* The caller's reads and writes. They run on the file threads: at most one read and one write at a
+ * time. 0, or -1 with *err. */
 struct fileio_ops {
 	/* Fill @buf with @n elements of input @input of vector @vector (exec.h), starting at
 	 * element @pos. */
 	int (*read)(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
 	            struct err *err);
 	/* Store @n elements at @pos of the vector's output. @final: apply the operation's final
-	 * function. Do not write to @buf: the connection may still send the same elements to a
-	 * peer. */
+	 * function. It must not change @buf, because the same elements may still be sent. */
 	int (*write)(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,
 	             struct err *err);
 	void *ctx;
 };
 
-/* The places of a window's elements in the file: block k is elements [at[k], at[k+1]) of the window
- * and begins at file[k]. Ascending. */
+/* Where a window's elements are in the file: block k is the elements [at[k], at[k+1]) of the
+ * window, and begins at element file[k] of the file. Ascending. */
 struct fileio_map {
 	int nblocks;
 	uint64_t *at;   /* [nblocks + 1] */
@@ -40,13 +42,13 @@ struct fileio_map {
 struct fileio_job {
 	bool write, final;
 	int vector, input;
-	uint32_t window, step; /* for the trace, with stream */
+	uint32_t window, step; /* with stream: for the trace */
 	uint16_t stream;
 	size_t esize; /* bytes of an element in the buffer */
 	uint8_t *buf;
 	const struct fileio_map *map;
 	uint64_t pos, count; /* elements, in the window */
-	uint64_t limit;      /* guarded by the worker's lock */
+	uint64_t limit;      /* protected by the worker's lock */
 	_Atomic uint64_t done;
 	struct fileio_job *next;
 };
@@ -64,9 +66,10 @@ struct fileio_worker {
 
 struct fileio {
 	struct fileio_ops ops;
-	int eventfd; /* readable after a transfer or failure; -1: no threads, jobs run in submit */
-	_Atomic bool
-	        armed; /* the owner is about to sleep, so the next transfer writes the eventfd */
+	int eventfd; /* readable after a transfer or a failure; -1: no threads: jobs run in submit
+	              */
+	_Atomic bool armed; /* the owner is about to sleep: the next transfer makes the eventfd
+	                       readable */
 	/* Number of finished transfers. The owner stores armed, then loads moves; a file thread
 	 * adds to moves, then loads armed. All four are sequentially consistent, so that one of
 	 * them sees the other. */
@@ -78,15 +81,16 @@ struct fileio {
 	struct fileio_worker reader, writer;
 };
 
-/* @threads false: run every job immediately in the caller (small files, tests). */
+/* @threads false: jobs run at once on the caller's thread (small files, tests). ERR_RESOURCE. */
 int fileio_init(struct fileio *, const struct fileio_ops *, bool threads, struct err *err);
 /* Stops the threads after the current transfer. */
 void fileio_release(struct fileio *);
 /* Queue @job with its first limit. The caller keeps it valid until done == count. */
 void fileio_submit(struct fileio *, struct fileio_job *job);
+/* Raise the job's limit. */
 void fileio_raise(struct fileio *, struct fileio_job *job, uint64_t limit);
-/* Call before waiting on the eventfd: the next transfer makes it readable, once. After this call
- * check the jobs again before waiting. */
+/* Call it before waiting for the eventfd: the next transfer makes it readable, once. Check the jobs
+ * again between this call and the wait. */
 void fileio_arm(struct fileio *);
 /* 0, or -1 and the first failure. */
 int fileio_check(struct fileio *, struct err *err);

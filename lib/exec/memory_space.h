@@ -1,9 +1,10 @@
 /*
- * Memory spaces hold the buffers of windows and run the arithmetic on them: one for host memory and
- * one for each device. The executor starts tasks, which a device completes later. Only a device's
- * space dereferences its addresses; the executor adds offsets to them and passes them back.
+ * Memory spaces: host memory, or the memory of a device. A space allocates the buffers of windows,
+ * and runs tasks, the arithmetic on them. A task on a device completes later. Addresses in device
+ * memory are dereferenced only by the device's space; the executor adds offsets to them and passes
+ * them back. A task gives the same bits as the kernels of lib/data.
  *
- * A task gives the same bits as the kernels of lib/data.
+ * The thread of the loop to which devices are attached uses their spaces, and runs `done`.
  */
 #ifndef COLLCTL_EXEC_MEMORY_SPACE_H
 #define COLLCTL_EXEC_MEMORY_SPACE_H
@@ -24,8 +25,9 @@ enum memory_op {
 	MEMORY_OPS
 };
 
-/* A device takes CONVERT between equal types (a copy), FOLD and IDENTITY. Its operands are in its
- * own memory, in that of another device of the same job, or in memory of the job's host space. */
+/* A device accepts only CONVERT between equal types (a copy), FOLD and IDENTITY. The operands are
+ * in its memory, in that of another device of the job, or in memory of the job's host space
+ * (devices_host). */
 struct memory_task {
 	enum memory_op op;
 	bool swapped, final;
@@ -39,23 +41,22 @@ struct memory_task {
 	enum dtype to, of, with; /* of dst; of a and the inputs; of b */
 	enum dtype acc; /* type of the computation if the types differ or the result is final */
 	enum reduce_op reduce;
-	double divisor; /* for final, in an average */
-	const void *owner;
-	/* The task is complete or, if @why is set, has failed. */
+	double divisor;    /* for final, in an average */
+	const void *owner; /* for cancel */
+	/* The task is complete; @why not NULL: it has failed. */
 	void (*done)(void *ctx, const struct err *why);
 	void *ctx;
 };
 
 struct memory_space {
 	const char *name; /* for messages: "host", "cuda:1" */
-	/* Returns zeroed memory. It is aligned for every element, also at multiples of 64 bytes.
-	 * NULL: ERR_RESOURCE. */
+	/* Allocate zeroed memory, aligned to 64 bytes or more. NULL: ERR_RESOURCE. */
 	void *(*alloc)(const struct memory_space *, size_t bytes, struct err *err);
 	void (*free)(const struct memory_space *, void *p, size_t bytes); /* @p may be NULL */
-	/* Copy and start @task. 1: complete, done is not called (always so in host memory); 0: the
-	 * event loop calls done later; -1: error. */
+	/* Start a task; *task is copied. 1: it is complete, and done is not called (in host memory
+	 * this is always so); 0: the loop calls done later; -1: error. */
 	int (*start)(const struct memory_space *, const struct memory_task *task, struct err *err);
-	/* End the tasks of @owner: afterwards they neither access memory nor call done. */
+	/* Cancel the tasks of @owner: afterwards they do not access memory and do not call done. */
 	void (*cancel)(const struct memory_space *, const void *owner);
 };
 

@@ -1,7 +1,7 @@
 /*
- * Host memory that the other ranks of the host can read: the windows' buffers are in the arena of
- * the mesh, so that memory lanes can lend them. What does not fit is in ordinary host memory, and
- * is copied.
+ * A memory space for host memory that the other ranks of the host can read: it allocates from the
+ * mesh's arena (arena.h), so that memory lanes can lend the elements. If the arena has no room, it
+ * allocates ordinary host memory, whose elements are copied. Thread-safe.
  */
 #ifndef COLLCTL_EXEC_SHARED_SPACE_H
 #define COLLCTL_EXEC_SHARED_SPACE_H
@@ -15,7 +15,8 @@ struct shared_space {
 	struct arena *arena;
 };
 
-/* The space must stay where it is while it is used; the arena stays the caller's. */
+/* The space must not move while it is used. The caller still owns the arena, which must outlive
+ * it. */
 void shared_space_init(struct shared_space *, struct arena *arena);
 
 #endif

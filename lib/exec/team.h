@@ -1,10 +1,10 @@
 /*
- * A team of executors: each has a thread and a loop, and runs some of a rank's streams, so
- * that encryption and arithmetic use several cores. Streams share nothing but the files, which are
- * read and written by one thread at a time, so the schedules, and with them the bits, stay the
- * same.
+ * A team of executors, its members: each member has a thread and a loop, and runs some of a rank's
+ * streams, so that encryption and arithmetic use several cores. Streams share only the files, which
+ * one thread reads and one thread writes at a time. The schedules are the same as with one
+ * executor, and so are the bits of the results.
  *
- * The caller's thread runs the job's loop meanwhile: heartbeats, aborts, deadlines.
+ * One thread, the job's, calls these functions; it runs the job's loop while the members work.
  */
 #ifndef COLLCTL_EXEC_TEAM_H
 #define COLLCTL_EXEC_TEAM_H
@@ -14,22 +14,24 @@
 
 struct team;
 
-/* @conf as for exec_new, without devices and repeat; it must outlive the team. 2 <= @members <=
- * conf->streams. The connections are watched by the members until team_free. @home: of the first
- * member (loop_home). */
+/* Make @members executors for @conf, without devices and repeat; *conf must outlive the team. 2 <=
+ * @members <= conf->streams. Until team_free the members' loops watch the connections; afterwards
+ * no loop does. @home: the rank's index on its host; members @home * @members and following are
+ * spread over processors (loop_home). NULL: ERR_RESOURCE. */
 struct team *team_new(const struct exec_conf *conf, int members, int home, struct err *err);
-/* Start the threads. */
+/* Start the threads. ERR_RESOURCE: some threads may run; call team_free. */
 int team_start(struct team *, struct err *err);
-/* 1: all members have finished; 0: not yet; -1: one has failed. */
+/* 1: all members have finished; 0: not yet; -1: a member has failed: as exec_advance. */
 int team_state(struct team *, struct err *err);
-/* Readable when team_state changes. The caller empties it. */
+/* An eventfd that is readable when the state of a member has changed. The caller makes it
+ * unreadable (event_clear). */
 int team_fd(const struct team *);
-/* As exec_stats and exec_waits_for, of all members; waits_for as they were when each last slept. */
+/* As exec_stats and exec_waits_for, of all members, as of each member's last turn. */
 void team_stats(struct team *, struct exec_stats *);
 int team_waits_for(struct team *, int *peers, int cap);
 /* As exec_times, once team_state is 1. */
 void team_times(struct team *, struct exec_times *sum);
-/* Ends the threads, also before they have finished. NULL: nothing. */
+/* Stop the threads, even if they have not finished, and free the team. NULL: nothing. */
 void team_free(struct team *);
 
 #endif

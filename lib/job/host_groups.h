@@ -1,6 +1,6 @@
 /*
- * Which ranks share a host. Each rank sends an opaque identity of its host, and the coordinator
- * numbers the hosts. It is a hint: ranks with one identity may still be unable to share memory.
+ * Which ranks share a host. Each rank sends an opaque identity of its host; the coordinator numbers
+ * the hosts. It is a hint: ranks with the same identity may be unable to share memory. Thread-safe.
  */
 #ifndef COLLCTL_JOB_HOST_GROUPS_H
 #define COLLCTL_JOB_HOST_GROUPS_H
@@ -10,11 +10,11 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 
-#define HOST_ID 16 /* bytes; zeros: not known, which no other rank shares */
+#define HOST_ID 16 /* bytes; zeros: not known; the rank then shares its host with no other */
 
-/* A hash of @given or, if that is NULL or empty, of the kernel's boot id and of the network
- * namespace: containers that have addresses like hosts count as hosts. Zeros if the boot id cannot
- * be read. */
+/* Find the identity: a hash of @given; if that is NULL or "", a hash of the kernel's boot id and of
+ * the network namespace. So containers with their own addresses count as hosts. Zeros: the boot id
+ * cannot be read. */
 void host_id_find(uint8_t id[HOST_ID], const char *given);
 
 struct host_member {
@@ -22,17 +22,17 @@ struct host_member {
 	int rank;
 };
 
-/* Write the number of each rank's host into @host[size]: 0, 1, ... in the order of their first
- * ranks. Sorts @members[size]. Returns the number of hosts. */
+/* Write the number of each rank's host to @host[size]. The hosts are numbered 0, 1, ... in the
+ * order of their lowest ranks. Sorts @members[size]. Returns the number of hosts. */
 int host_groups(struct host_member *members, int size, int *host);
 
-/* The same in bytes: runs of hosts with equally many consecutive ranks. That is one run if all
- * hosts have equally many ranks, one host after the other, n runs if the ranks are dealt in turn,
- * and never more than HOST_GROUPS_MOST. @host NULL: all hosts differ. */
+/* Encode @host[size] as runs; a run is a sequence of hosts that each have the same number of
+ * consecutive ranks. If all hosts have the same number of consecutive ranks, this is one run. Never
+ * more than HOST_GROUPS_MOST bytes. @host NULL: every rank has its own host. */
 #define HOST_GROUPS_MOST(size) (6u * (size) + 1)
 void host_groups_put(struct buf *, const int *host, int size);
-/* Consumes what it reads. *host: malloced, or NULL. Returns the number of hosts, or -1:
- * ERR_INTEGRITY, or out of memory. */
+/* Decode it; the view advances. *host: malloced, or NULL: every rank has its own host. Returns the
+ * number of hosts; -1: ERR_INTEGRITY, ERR_RESOURCE. */
 int host_groups_get(struct view *, int size, int **host, struct err *err);
 
 #endif

@@ -1,18 +1,25 @@
 /*
- * One rank's part in a job, from finding the others to the verdict: join, agree, connect, run,
- * vote, commit; and the abort, by which one rank's failure ends every rank with the same culprit.
+ * One rank's part in a job: join (find the other ranks), agree, connect, run, vote, commit. If one
+ * rank fails, the job ends on all ranks with the same culprit.
  *
  *     job_open -> job_enter (the rank is known) -> job_agree (the plan is known)
  *       -> job_connect (the mesh is ready) -> ... job_turn ... -> job_vote -> job_finish ->
  *       job_close
  *
- * Every call runs the event loop until its result is known, so heartbeats continue meanwhile. If a
- * call fails, the caller passes the error to job_fail, which notifies the other ranks, gets the
- * culprit from the coordinator, and returns the error to print; then job_close.
+ * A call that waits runs the event loop, so heartbeats continue. If a call fails, the caller passes
+ * the error to job_fail, which notifies the other ranks and replaces the error by that of the job.
+ * In either case the caller then calls job_close.
  *
- * Unless settings->embedded, job_enter handles SIGINT, SIGTERM and SIGHUP: a call then fails with
- * code 128 + signal. They stay blocked after job_close: a signal after the end of the job changes
- * nothing, and the process exits with the job's outcome.
+ * The verdict is the coordinator's decision, after all ranks have voted, that all ranks commit.
+ * After it, nothing stops a commit.
+ *
+ * One thread: the one that calls job_open. It also calls all callbacks, except the functions that
+ * run in threads (job_run_in_thread and the like). Times are ns of clock_ns().
+ *
+ * Errors: any call may fail with the failure of another rank; err->rank is the culprit. A signal is
+ * code 128 + signal. Unless settings->embedded, job_enter blocks SIGINT, SIGTERM and SIGHUP and
+ * reads them on the loop. They stay blocked after job_close: a signal after the end of the job
+ * changes nothing, and the process exits with the job's outcome.
  */
 #ifndef COLLCTL_JOB_JOB_H
 #define COLLCTL_JOB_JOB_H
@@ -27,23 +34,26 @@
 
 #define JOB_RANK_AUTO (-2)
 
-/* What the job does, for -v (level 1) and -vv (2). @rank: this one, or -1 before it is known. */
+/* A remark about what the job does. @level: 0: for every user; 1: for -v; 2: for -vv. @rank: this
+ * rank, or -1 before it is known. */
 typedef void job_note(void *ctx, int level, int rank, const char *text);
 
 struct job_conf {
 	const struct job_settings *settings; /* outlive the job */
 	const char *name;                    /* --job */
-	const char *name_from; /* the launcher's variable that it is from; NULL: none */
+	const char *name_from; /* the launcher's variable from which the name is; NULL: none */
 	uint8_t launch_tag[8]; /* of the launcher's id; zeros: the user has named the job */
 	int rank;              /* or JOB_RANK_AUTO */
-	int size;              /* 0: from the other ranks (rank auto) */
-	struct secret *secret; /* wiped once all have joined */
-	struct credentials *credentials; /* without a secret; likewise. Neither: --insecure */
+	int size;              /* 0: the coordinator's (rank auto) */
+	/* One of these, or neither: --insecure. The caller owns them; the job wipes the secret, or
+	 * the credentials' key, once all ranks have joined. */
+	struct secret *secret;
+	struct credentials *credentials;
 	const char *rendezvous;
-	char *store_token; /* or NULL. Wiped once the store has it */
+	char *store_token; /* or NULL; the caller's; job_open wipes it */
 	const struct hostfile *hosts;
-	const char *coordinator; /* from run; NULL */
-	int listen_fd;           /* from run, for rank 0; -1 */
+	const char *coordinator; /* "ADDR:PORT" from run, or NULL */
+	int listen_fd;           /* from run, for rank 0; or -1 */
 	struct presence present; /* of this rank; the job fills address, start and age */
 	job_note *note;          /* or NULL */
 	void *note_ctx;
@@ -51,42 +61,47 @@ struct job_conf {
 
 struct job;
 
+/* *conf is copied; what it points to must outlive the job. NULL: ERR_RESOURCE, ERR_USAGE, ... */
 struct job *job_open(const struct job_conf *, struct err *err);
+/* Join: find the coordinator, or become it. Returns when this rank's number is known and, with
+ * conf.present.finds_root, the root. ERR_RENDEZVOUS: the ranks did not meet in time; ERR_AUTH. */
 int job_enter(struct job *, struct err *err);
-int job_rank(const struct job *);        /* -1 before job_enter knows it */
-int job_root(const struct job *);        /* if conf.present.finds_root; known after job_enter */
+int job_rank(const struct job *);        /* -1: not known yet */
+int job_root(const struct job *);        /* with conf.present.finds_root, after job_enter */
 int job_coordinator(const struct job *); /* its rank; -1: not known */
-/* The host of a rank, once the plan is known; "" where all ranks are on one host, or not known. */
+/* The name of a rank's host, owned by the job, once the plan is known; "": not known, or all ranks
+ * are on one host. */
 const char *job_host(const struct job *, int rank);
-/* Has @rank sent the same identity of its host as this rank? A hint (host_groups.h). False before
- * the plan is known. */
+/* Has @rank's host the same identity as this rank's (host_groups.h)? A hint. False before the plan
+ * is known. */
 bool job_shares_host(const struct job *, int rank);
 struct loop *job_loop(struct job *);
 
-/* Rank 0's decision when all agree: fill the plan except session, key and memory. */
+/* On the coordinator, when all ranks agree: fill the plan. session, hosts, host, host_cpus,
+ * total_inputs and memory are set by the job. */
 typedef int job_decide(void *ctx, const struct intent *const *intents, struct plan *plan,
                        struct err *err);
-/* The details that rank 0 sends to each rank in addition to the plan: at most DETAILS_MAX bytes,
- * which become that rank's plan.details. The intents that decide saw are still valid. */
+/* On the coordinator, after decide: append the details for @rank, at most DETAILS_MAX bytes; they
+ * become that rank's plan.details. The intents of decide are still valid. */
 typedef void job_details(void *ctx, int rank, struct buf *out);
 /*
- * A rank's table: entries (name, value) in the order of the names' bytes, such as a checkpoint's
- * tensors with type and shape, of which the ranks compare a digest: as a fact (intent.table) or as
- * the vote's digest. If digests differ, rank 0 fetches the tables of a rank that differs and of one
- * of the majority, page by page, up to the first entry that differs, so that the failure names it.
+ * A rank's table: entries (name, value), sorted by the bytes of the names; for instance a
+ * checkpoint's tensors with types and shapes. The ranks compare a digest of the table: as a fact
+ * (intent.table) or as the vote's digest. If digests differ, the coordinator fetches the tables of
+ * a rank that differs and of a rank of the majority, page by page, up to the first entry that
+ * differs. The failure names this entry.
  *
- * Write page @page of the table into @out, which is empty: entries by table_put (proto.h), as many
- * as make TABLE_PAGE bytes; nothing after the last. Called on the job's thread, any page in any
- * order, in job_agree and job_vote.
+ * Write page @page of the table into the empty buffer @out: entries, by table_put (proto.h), until
+ * it has TABLE_PAGE bytes; nothing if there are no more entries. Called in job_agree and job_vote,
+ * for any page in any order.
  */
 typedef void job_table(void *ctx, uint32_t page, struct buf *out);
 
-/* On the coordinator, in job_round: the part of @rank has come (-1: malformed), and, when all have,
- * the answer to @rank. */
+/* On the coordinator, in job_round. collect: the part of @rank has arrived; -1 fails the job.
+ * answer: all parts have arrived: append the answer to @rank. */
 typedef int job_collect(void *ctx, int rank, struct view part, struct err *err);
 typedef void job_answer(void *ctx, int rank, struct buf *out);
 
-/* The job keeps a copy. */
 struct job_callbacks {
 	job_decide *decide;   /* NULL: the plan has one window and one stream */
 	job_details *details; /* NULL: there are none */
@@ -97,121 +112,137 @@ struct job_callbacks {
 	job_answer *answer;
 	void *ctx;
 };
-/* Listen for data (unless @mesh is false), send the intent, get the plan. @in->data_addr is filled
- * here; plan->details are valid until job_close; the job owns plan->key. */
+/* Agree: send the intent, and wait for the plan. @mesh: also listen for data connections, and set
+ * in->data_addr. The callbacks are copied. plan->details and plan->host are valid until job_close.
+ * ERR_DISAGREE, ERR_RENDEZVOUS. */
 int job_agree(struct job *, struct intent *in, bool mesh, const struct job_callbacks *,
               struct plan *plan, struct err *err);
 
-/* The mesh of the given edges (ascending peers), all ready. The job owns it until job_close.
- * @arena: bytes of the memory that this rank shares with others of its host, from which the caller
- * allocates what it sends (mesh_arena). */
+/* Connect to the peers @out[nout] to send to and @in[nin] to receive from, both ascending, by
+ * @streams connections each, and wait until all are ready. Returns the mesh, which the job owns.
+ * @buffer: bytes of each connection's buffer; 0: the default. @arena: bytes of this rank's arena
+ * (mesh_arena), from which the caller allocates what it sends to ranks of its host; 0: no memory
+ * lanes. NULL: ERR_PEER_LOST of a peer, or another error. */
 struct mesh *job_connect(struct job *, const int *out, int nout, const int *in, int nin,
                          int streams, size_t buffer, size_t arena, struct err *err);
 
-/* The same without waiting, and an edge that fails does not fail the job: @fn is called for each
- * edge (mesh.h, on_edge) until job_connect_end, and the caller watches (job_caller_watches).
- * NULL: error. */
+/* The same without waiting, by one connection each, and edges that fail do not fail the job: @fn is
+ * called for each edge (mesh.h, on_edge) until job_connect_end. The caller detects edges without
+ * progress (job_caller_watches). */
 typedef void job_edge(void *ctx, int peer, bool out, int stream, struct conn *conn,
                       const struct err *err);
 struct mesh *job_connect_each(struct job *, const int *out, int nout, const int *in, int nin,
                               size_t buffer, job_edge *fn, void *ctx, struct err *err);
 void job_connect_end(struct job *);
-/* The link from @from to @to, one of them this rank, has failed: the job fails at the vote, and
- * names all links that failed on any rank. */
+/* Report that the link from @from to @to, one of which is this rank, has failed. The job then fails
+ * at the vote, and names all links that failed on any rank. @why is copied. */
 void job_link_failed(struct job *, int from, int to, enum link_state state, const char *why);
-/* The failures of this rank so far, as link_encode (failed_links.h) writes them. */
+/* The links that this rank has reported, as link_encode (failed_links.h) writes them. Valid until
+ * the next report. */
 struct view job_failed_links(const struct job *);
-/* Does the caller look for edges and ranks without progress? Otherwise the job does. */
+/* @yes: the caller, not the job, detects edges and ranks without progress. */
 void job_caller_watches(struct job *, bool yes);
 int64_t job_timeout(const struct job *); /* ns */
 
 /*
- * A round: every rank sends its @part to the coordinator, which answers each when it has the parts
- * of all. So no rank returns before all have called. Valid from job_agree to job_vote; all ranks
- * make the same number of calls. @answer is valid until the next call; it may be NULL. Ranks wait
- * here as long as the others take: the caller watches (job_caller_watches).
+ * A round: every rank sends its @part to the coordinator, and gets an answer when all parts have
+ * arrived. So no rank returns before all ranks have called it. Valid after job_agree and before
+ * job_vote; all ranks must make the same number of calls. *@answer (may be NULL) is valid until the
+ * next call. There is no time limit while ranks wait here: the caller must set job_caller_watches.
  */
 #define JOB_ROUND_MAX (1u << 20) /* bytes of a part, and of an answer */
 int job_round(struct job *, const struct buf *part, struct view *answer, struct err *err);
 
-/* How the coordinator's clock (clock_ns) differs from this rank's. */
+/* The difference of the coordinator's clock (clock_ns) and this rank's. */
 struct clock_offset {
-	int64_t at;     /* ns, this rank's clock: when it was measured */
-	int64_t offset; /* ns, to add to this rank's clock */
-	int64_t error;  /* ns: at most so much is the offset wrong */
+	int64_t at;     /* ns of this rank's clock: the time of the measurement */
+	int64_t offset; /* ns: the coordinator's clock minus this rank's */
+	int64_t error;  /* ns: the largest possible error of offset */
 };
-/* Measure it, over the control link. Valid from job_agree to job_vote. */
+/* Measure it, over the control link. Valid after job_agree and before job_vote. */
 int job_clock(struct job *, struct clock_offset *, struct err *err);
-/* The exchange of CLOCK messages that the rank sent at @sent and whose answer @theirs came at
- * @came: is it better than the best so far (error -1: there is none)? Then it replaces it. */
+/* Take one exchange of CLOCK messages: this rank asked at @sent, and the answer @theirs, the
+ * coordinator's time, arrived at @came. It replaces *best if its error is smaller, or if
+ * best->error is -1. */
 void clock_offset_take(struct clock_offset *best, int64_t sent, int64_t theirs, int64_t came);
-/* The coordinator's clock at @t of this rank's, from two measurements. Between them the clocks
- * drift, if their offsets differ by more than their errors; before and after them they do not. */
+/* Convert the time @t of this rank's clock to the coordinator's, by two measurements. If their
+ * offsets differ by more than their errors, the offset is interpolated between them. Before the
+ * first and after the last it is constant. */
 int64_t clock_offset_apply(const struct clock_offset *first, const struct clock_offset *last,
                            int64_t t);
 
-/* Which of the ranks on its host this is, from 0 in the order of ranks. Once the plan is known. */
+/* The index of this rank among the ranks of its host, in the order of ranks. Once the plan is
+ * known. */
 int job_local_index(const struct job *);
-/* How many ranks are on this rank's host, with it. Once the plan is known. */
+/* The number of ranks on this rank's host. Once the plan is known. */
 int job_ranks_here(const struct job *);
 
-/* One turn of the loop, at most until something happens. -1: aborted, signalled or stalled. */
+/* One turn of the loop, which waits for an event. -1: the job was aborted, a signal came, or
+ * ERR_STALLED. */
 int job_turn(struct job *, struct err *err);
-/* The same, at most until @until (clock_ns()). */
+/* The same; waits at most until @until. */
 int job_turn_until(struct job *, int64_t until, struct err *err);
 /* The same without waiting. */
 int job_poll(struct job *, struct err *err);
-/* Turns until @fd is readable. A regular file is readable at once. */
+/* Run turns until @fd is readable. A regular file is always readable. */
 int job_await(struct job *, int fd, struct err *err);
-/* Run @fn, which may take long, on a thread; the job goes on meanwhile. If the job ends first, @fn
- * is asked to stop (offload.h) and waited for, and its result no longer counts. */
+/* Run @fn, which may take long, on a new thread, and run the loop until it has returned. If the job
+ * ends first, @fn is asked to stop (offload_stopped) and waited for, and its result is ignored.
+ * Returns the result of @fn. */
 int job_run_in_thread(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx,
                       struct err *err);
-/* The same for a call that may never return, such as one into a driver, whose name is @who. If the
- * job ends first, or --timeout passes (ERR_RESOURCE), the thread is left behind. @fn uses only
- * *@ctx, which is on the heap. On -1 @drop frees it, once @fn has returned, on either thread. */
+/* The same for a call that may never return, such as one into the driver @who. If the job ends
+ * first, or --timeout passes (ERR_RESOURCE), the thread is left running (offload_leave). So @fn may
+ * use only *@ctx, which is malloced. If this returns -1, @drop frees @ctx, now or once @fn has
+ * returned, on either thread. */
 int job_ask_in_thread(struct job *, const char *who, int (*fn)(void *ctx, struct err *err),
                       void (*drop)(void *ctx), void *ctx, struct err *err);
-/* For heartbeats and the detection of stalls: the phase, a number that grows with progress, and the
- * peers for which this rank waits (may be NULL). If this rank waits for a device, @fn writes
- * its name and the step that it has not completed into @device. A phase in which only this machine
- * works (PHASE_COMMIT) cannot stall. */
+/* For heartbeats and the detection of stalls. job_phase: the phase of this rank; PHASE_COMMIT, in
+ * which only this machine works, cannot stall. job_moved: a number that grows with progress, for
+ * instance bytes, and its final value. job_waits: @fn (NULL: none) returns the number of peers for
+ * which this rank waits, and writes up to @cap of them to @peers; if it waits for a device, it
+ * writes the device's name and the unfinished step to @device. */
 void job_phase(struct job *, enum phase);
-void job_moved(struct job *, uint64_t moved, uint64_t total); /* total: at the end; 0: not known */
+void job_moved(struct job *, uint64_t moved, uint64_t total); /* total 0: not known */
 typedef int job_waits_fn(void *ctx, int *peers, int cap, char *device, size_t device_cap);
 void job_waits(struct job *, job_waits_fn *fn, void *ctx);
 
-/* The progress of the job, for display. */
+/* The progress of the job, for display. Valid from job_open to job_close. */
 struct job_progress {
 	enum phase phase;      /* this rank's */
 	uint64_t moved, total; /* this rank's, from job_moved */
-	int slowest;           /* the slowest rank, by the last beats; -1: not known */
+	int slowest;           /* the slowest rank, by the last heartbeats; -1: not known */
 	enum phase slowest_phase;
-	double slowest_done;  /* the fraction that it has moved */
+	double slowest_done;  /* its progress, 0 to 1 */
 	struct joined joined; /* in PHASE_JOIN: the ranks that have joined; size 0: not known */
 };
 void job_progress(const struct job *, struct job_progress *out);
 
-/* How long this rank worked while data moved, for its vote; the rank is filled in. */
+/* Before job_vote: how long this rank worked while data moved. Its rank member is ignored. */
 void job_worked(struct job *, const struct workload *);
 /* The workload of the rank that worked longest, after job_vote; rank -1: no rank has given one. */
 const struct workload *job_busiest(const struct job *);
 
-/* The output is complete: vote for the commit, with the digest of a replicated result or NULL.
- * 0: all ranks have voted for it. */
+/* Vote for the commit: the output is complete. @digest: of a result that all ranks have; else NULL.
+ * 0: the verdict: all ranks have voted for it; -1: the job has failed (ERR_INTEGRITY: digests
+ * differ). */
 int job_vote(struct job *, const uint8_t digest[VOTE_DIGEST], struct err *err);
-/* After the verdict: run @fn, which commits, on a separate thread to its end, so that this rank
- * sends heartbeats meanwhile. Returns the result of @fn. */
+/* After the verdict: run @fn, which commits, on a separate thread to its end, and run the loop
+ * meanwhile, for heartbeats. Returns the result of @fn. */
 int job_commit_in_thread(struct job *, int (*fn)(void *ctx, struct err *err), void *ctx,
                          struct err *err);
-/* Has the verdict been given, or may it have been? Then some rank may have committed. */
+/* Was the verdict given, or may it have been? Then some rank may have committed. */
 bool job_decided(const struct job *);
-/* Report whether this rank has committed (@mine NULL or code 0), and get whether all have. -1: a
- * rank failed, or was lost before its report; *err names it, and the ranks with new outputs. */
+/* Report whether this rank has committed (@mine NULL or code 0: yes) and what its outputs are, and
+ * wait for the outcome. 0: all ranks have committed; -1: a rank failed, or was lost before its
+ * report; *err names it, and the ranks with new outputs. */
 int job_finish(struct job *, const struct err *mine, enum fate fate, struct err *err);
 
-/* *err: the failure of this rank; afterwards the failure of the job. Idempotent. */
+/* A call has failed with *err: notify the coordinator, wait a bounded time for the failure of the
+ * job, and store it in *err. A second call does nothing. */
 void job_fail(struct job *, struct err *err);
+/* Close all connections and free the job, with its mesh; NULL: nothing. On the coordinator it waits
+ * a bounded time until the other ranks have the outcome. */
 void job_close(struct job *);
 
 #endif

@@ -14,41 +14,42 @@
 #include "lib/store/rendezvous.h"
 
 /*
- * What has happened to this rank, which decides what may happen next: job_rules has what follows
- * from each state, job_messages.c the messages that may come in it. Only job_move changes it. The
- * states up to JOB_DONE come in this order.
+ * The state of this rank. job_rules has the properties of each state; job_messages.c has the
+ * messages that may come in it. Only job_move changes the state. Up to JOB_DONE, the states follow
+ * each other in this order.
  */
 enum job_state {
-	JOB_SEEKING,    /* no coordinator has accepted it */
-	JOB_JOINED,     /* WELCOME has come, or it coordinates */
+	JOB_SEEKING,    /* no coordinator has accepted this rank */
+	JOB_JOINED,     /* WELCOME has come, or this rank is the coordinator */
 	JOB_AGREEING,   /* it has sent INTENT */
 	JOB_RUNNING,    /* ROSTER has come */
 	JOB_VOTED,      /* it has sent VOTE */
 	JOB_COMMITTING, /* VERDICT has come: nothing stops the commit */
 	JOB_DONE,       /* it has sent DONE */
-	/* The ends: no message counts any more. */
-	JOB_FINAL,    /* FINAL has come: end.outcome */
-	JOB_ABORTED,  /* the job has failed before the verdict: end.failure */
-	JOB_IN_DOUBT, /* the coordinator is lost, but may have given the verdict: end.failure */
-	JOB_ORPHANED, /* the coordinator is lost after the verdict: end.failure */
+	/* Final states: messages are ignored. */
+	JOB_FINAL,    /* FINAL has come; see end.outcome */
+	JOB_ABORTED,  /* the job has failed before the verdict; see end.failure */
+	JOB_IN_DOUBT, /* the coordinator is lost and may have given the verdict; see end.failure */
+	JOB_ORPHANED, /* the coordinator is lost after the verdict; see end.failure */
 	JOB_STATES
 };
 
 struct job_rules {
-	unsigned next;       /* the states that may follow: bits */
-	enum job_state lost; /* what follows if the coordinator is lost or not believed */
-	bool watches;        /* silence for --timeout loses the coordinator */
-	bool verdict;        /* this rank has the verdict */
-	bool decided;        /* some rank may have it */
-	bool failed;         /* end.failure is that of the job */
-	bool ended;
+	unsigned next; /* bit i: state i may follow */
+	enum job_state
+	        lost; /* the state that follows if the coordinator is lost or sends nonsense */
+	bool watches; /* a coordinator that is silent for --timeout counts as lost */
+	bool verdict; /* this rank has the verdict */
+	bool decided; /* some rank may have the verdict */
+	bool failed;  /* end.failure is the failure of the job */
+	bool ended;   /* a final state */
 };
 extern const struct job_rules job_rules[JOB_STATES];
 
-/* What the coordinator that this rank has dialled last has answered before WELCOME. */
+/* What the last dialled coordinator has answered before WELCOME. */
 enum job_answer {
 	ANSWER_NONE,
-	ANSWER_SOME,      /* a message: so it is a coordinator */
+	ANSWER_SOME,      /* some message, so it is a coordinator */
 	ANSWER_OTHER_JOB, /* OTHER_JOB */
 };
 
@@ -56,11 +57,11 @@ enum job_answer {
 struct job_join {
 	int64_t deadline;
 	enum job_answer answer;
-	struct err parting;   /* how the last link ended */
+	struct err parting;   /* why the last link ended */
 	int64_t unwelcome_at; /* when a link ended without WELCOME or ABORT; 0: none did */
 };
 
-/* A message to the coordinator whose answer this rank waits for. */
+/* The message to the coordinator for whose answer this rank waits. */
 enum job_question { ASKS_NOTHING, ASKS_CLOCK, ASKS_ROUND };
 
 /* What the coordinator has said. Written by job_messages.c. */
@@ -69,7 +70,7 @@ struct job_said {
 	struct joined joined;
 	struct plan plan;
 	uint8_t *details; /* the memory of the plan's details */
-	uint32_t pages;   /* of this rank's table that it has asked for */
+	uint32_t pages;   /* the number of pages of this rank's table that it has requested */
 	enum job_question question;
 	int64_t clock_theirs, clock_came; /* the last CLOCK, and when it came */
 	struct buf answer;                /* to this rank's part of the last round */
@@ -84,20 +85,20 @@ struct job_end {
 
 /* Where the other ranks are. Written by job_places.c. */
 struct job_places {
-	int *host, hosts;               /* as in the plan */
-	char (*names)[PRESENT_HOST];    /* of the hosts of the ranks whose places are known */
-	struct addr *addrs;             /* of these ranks */
-	uint8_t (*keys)[TLS_KEY_BYTES]; /* of the pairs with these ranks; wiped when the mesh is
-	                                 * open */
+	int *host, hosts; /* as in the plan */
+	/* [size], filled for the ranks whose places are known: */
+	char (*names)[PRESENT_HOST];    /* names of their hosts */
+	struct addr *addrs;             /* of their data listeners */
+	uint8_t (*keys)[TLS_KEY_BYTES]; /* of the pairs with them; wiped when the mesh is open */
 	struct buf asked;               /* the body of PEERS */
-	int awaited;                    /* number of places that have not come */
+	int awaited;                    /* number of requested places that have not come */
 };
 
 /* The connections to other ranks. Written by job_mesh.c. */
 struct job_links {
-	int data_fd;  /* the data listener, until the mesh takes it */
-	int lanes_fd; /* the listener of memory lanes, likewise; -1: none */
-	bool *near;   /* near[size]: the ranks that may share this one's memory */
+	int data_fd;  /* the data listener, until the mesh owns it; -1: none */
+	int lanes_fd; /* the listener of memory lanes, likewise */
+	bool *near;   /* as in mesh_conf */
 	struct mesh *mesh;
 	struct buf failed; /* the body of LINKS */
 };
@@ -109,25 +110,26 @@ struct job_beats {
 	uint64_t moved, total;
 	int64_t moved_at;
 	struct pace slowest;     /* from the coordinator */
-	int64_t others_moved_at; /* when it last reported progress of any rank */
-	uint64_t acknowledged;   /* by the peers' machines, at the last beat */
-	bool unanswered;         /* a peer does not acknowledge what is sent to it */
-	bool caller_watches;     /* for edges without progress (job_connect_each) */
+	int64_t others_moved_at; /* when the coordinator last reported progress of any rank */
+	uint64_t acknowledged;   /* mesh_acknowledged at the last beat */
+	bool unanswered;         /* a peer's kernel does not acknowledge bytes (mesh_unanswered) */
+	bool caller_watches;     /* job_caller_watches */
 	job_waits_fn *waits;
 	void *waits_ctx;
 };
 
-/* What is in no part is written by job.c; rank, coordinator and root by job_join.c before WELCOME
- * and job_messages.c after it, size by job_places.c. */
+/* Who writes the members: each part by the file that is named at its struct; rank, coordinator and
+ * root by job_join.c up to WELCOME, then by job_messages.c; size by job_places.c; all others by
+ * job.c. */
 struct job {
 	struct job_conf conf;
 	struct job_callbacks callbacks; /* from job_agree */
 	struct loop loop;
-	struct tls *tls;     /* of the connections to other ranks; NULL: --insecure */
-	struct tls *control; /* of the control links: with certificates another, else the same */
+	struct tls *tls;     /* for connections between ranks; NULL: --insecure */
+	struct tls *control; /* for control links: without certificates the same */
 	struct rendezvous *rendezvous;
-	struct coord *coord; /* on the rank that coordinates */
-	struct ctl ctl;      /* on the other ranks: the link to it */
+	struct coord *coord; /* on the coordinator; else NULL */
+	struct ctl ctl;      /* on other ranks: the link to the coordinator */
 	enum job_state state;
 	int rank, size;
 	int coordinator; /* its rank; -1: not known yet */
@@ -146,7 +148,7 @@ struct job {
 	bool failing;         /* job_fail has been called */
 };
 
-/* Go to @state. False: job_rules does not let it follow, and nothing changes. */
+/* Change to @state. False: job_rules does not allow it, and nothing changes. */
 bool job_move(struct job *, enum job_state state);
 static inline const struct job_rules *job_rules_of(const struct job *j)
 {
@@ -159,7 +161,7 @@ static inline const struct job_rules *job_rules_of(const struct job *j)
 void job_log(const struct job *, int level, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));
 
-/* A message to the coordinator, which may be this rank; @b may be NULL. */
+/* Send a message to the coordinator, which may be this rank; @b may be NULL. */
 void job_send(struct job *, uint8_t type, const struct buf *b);
 void job_send_err(struct job *, uint8_t type, const struct err *);
 /* This rank failed while it handled or sent a message: the next call returns the error, and
@@ -169,13 +171,13 @@ void job_fail_later(struct job *, const struct err *);
 /* Send a message, and wait for its answer (job_messages.c); @b may be NULL. */
 int job_ask(struct job *, enum job_question question, uint8_t type, const struct buf *b,
             struct err *err);
-/* What has come of this rank's link before WELCOME: a message; its end. */
+/* Before WELCOME: a message has come on this rank's link; the link has ended. */
 void job_join_answered(struct job *, enum job_answer answer);
 void job_join_lost(struct job *, const struct err *err);
 
 /* Wait until this rank's number is known, and the root if the job needs one. */
 int job_await_rank(struct job *, struct err *);
-/* The part of ROSTER after the plan; the body of PLACES. */
+/* Decode the part of ROSTER after the plan; the body of PLACES. */
 int job_read_roster(struct job *, struct view v, struct err *err);
 int job_read_places(struct job *, struct view v, struct err *err);
 /* Get the places of the peers, which in a small job came with the plan. */
@@ -185,13 +187,15 @@ int job_find_peers(struct job *, const int *out, int nout, const int *in, int ni
 void job_handle_message(void *ctx, uint8_t type, struct view body);
 void job_coordinator_lost(void *ctx, const struct err *err);
 void job_coordinator_lacking(void *ctx, const struct err *err);
-/* The coordinator sends no more messages. @how: "lost"; @tail: ": " and the cause, or "". A rank
- * that has voted and has no verdict is in doubt. */
+/* The coordinator is lost: change to the state job_rules.lost, and set end.failure. @how: "lost";
+ * @tail: ": " and the cause, or "". */
 void job_lose_coordinator(struct job *, int code, const char *how, const char *tail);
 
+/* Read signals on the loop from now on. */
 int job_take_signals(struct job *, struct err *);
+/* -1: a signal has come: code 128 + signal. */
 int job_check_signal(struct job *, struct err *);
-/* -1: the job was aborted, this rank failed, or a signal came. */
+/* -1: the job was aborted, this rank has failed, or a signal has come. */
 int job_check(struct job *, struct err *);
 /* One turn of the loop until @until at most; -1: the job has ended, failed or stalled. */
 int job_turn_before(struct job *, int64_t until, struct err *);
@@ -200,12 +204,12 @@ bool job_interrupted(void *ctx);
 /* The heartbeat's timer (@ctx: the job): send a beat, and check those of the coordinator. */
 void job_beat(void *ctx);
 
-/* -1: the job is stalled, or has ended. Else *until becomes the time when it will be stalled, if
- * that is earlier. */
+/* -1: the job is stalled, or has ended. Else lowers *until to the time at which it will be
+ * stalled. */
 int job_watch_stall(struct job *, int64_t *until, struct err *err);
-/* This rank makes progress. */
+/* This rank has made progress. */
 void job_advances(struct job *);
-/* The coordinator has reported the progress of all. */
+/* The coordinator has reported the progress of all ranks. */
 void job_take_pace(struct job *, const struct pace *pace);
 
 /* Wipe the keys of the pairs. */

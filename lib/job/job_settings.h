@@ -1,7 +1,7 @@
 /*
- * How this rank joins a job: its number, the meeting place of the ranks, the secret, the addresses
- * and the time limits. The same for every kind of job. Members that are not set have these
- * defaults: rank -1, secret_fd -1, tls_key_password_fd -1, cancel_fd -1, all others zero.
+ * The settings by which this rank joins a job of any kind: its number, where the ranks meet, the
+ * secret, addresses, time limits. Defaults: rank, secret_fd, tls_key_password_fd and cancel_fd are
+ * -1; all others are 0. The caller owns the strings.
  */
 #ifndef COLLCTL_JOB_JOB_SETTINGS_H
 #define COLLCTL_JOB_JOB_SETTINGS_H
@@ -28,24 +28,25 @@ struct job_settings {
 	const char *job; /* NULL: the launcher's id, or "default" */
 	const char *secret_file;
 	int secret_fd; /* -1 */
-	/* Certificates in place of a secret. In their names {rank}, {size} and {host} are replaced.
-	 */
+	/* Files of certificates, instead of a secret. {rank}, {size} and {host} in their names are
+	 * replaced. */
 	const char *tls_cert, *tls_key, *tls_ca, *tls_crl;
 	int tls_key_password_fd; /* -1 */
-	ask_password *ask;       /* for the password of an encrypted key; NULL: nobody to ask */
+	ask_password *ask;       /* as in credentials_conf */
 	const char *store_token_file, *store_ca, *store_cert, *store_key;
 	bool insecure;
 	struct address_settings addresses;
 	int64_t join_timeout, timeout; /* ns */
 	uint64_t memory;               /* bytes that this rank may use */
-	uint64_t limit_rate;  /* bytes per second that it sends over its data connections; 0: any */
-	enum job_lanes lanes; /* between ranks of a host */
+	uint64_t limit_rate;  /* the most bytes per second over its data connections; 0: no limit */
+	enum job_lanes lanes; /* between ranks of one host */
 
-	/* The process belongs to another program: its signals, its core limit and who may read its
-	 * memory stay as they are. */
+	/* The job runs in another program: do not change the process's signals, its core limit and
+	 * who may read its memory. */
 	bool embedded;
-	int cancel_fd;           /* of such a program: an eventfd that ends the job; -1: none */
-	bool ignore_environment; /* read no variables: a launcher's, COLLCTL_SECRET, ... */
+	int cancel_fd;           /* an eventfd by which such a program cancels the job; -1: none */
+	bool ignore_environment; /* read no environment variables, of launchers or COLLCTL_SECRET
+	                            ... */
 };
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * The keys of the pairs of ranks. A pair's lanes have their keys from it (mesh.h), so only its two
- * ranks, and the coordinator, can make or accept a connection between them. The coordinator
- * derives each from one key, which it draws and gives to nobody: HKDF-Expand(RFC 5869) with the
- * info "pair|LOWER|HIGHER". It keeps no state for a pair.
+ * The keys of the pairs of ranks. The keys of a pair's connections are derived from the pair's key
+ * (mesh.h). So only these two ranks, and the coordinator, can make or accept a connection between
+ * them. The coordinator draws one random key, which it sends to no rank, and derives the key of
+ * each pair from it when needed: HKDF-Expand (RFC 5869) with the info "pair|LOWER|HIGHER". One
+ * thread.
  */
 #ifndef COLLCTL_JOB_PAIR_KEYS_H
 #define COLLCTL_JOB_PAIR_KEYS_H
@@ -12,7 +13,7 @@
 
 struct pair_keys;
 
-/* With a new random key. NULL: ERR_RESOURCE. */
+/* Draw the random key. NULL: ERR_RESOURCE. */
 struct pair_keys *pair_keys_new(struct err *err);
 void pair_keys_free(struct pair_keys *); /* wipes the key; NULL: nothing */
 /* The key of the ranks @a and @b, in any order. -1: ERR_RESOURCE. */

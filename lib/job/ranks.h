@@ -1,5 +1,5 @@
-/* A list of ranks as text: "0, 2-5, 9". Ranks are added in ascending order; "..." replaces
- * the ranks that do not fit. */
+/* A list of ranks as text: "0, 2-5, 9". Ranks must be added in ascending order. "..." replaces the
+ * ranks that do not fit into the caller's buffer. */
 #ifndef COLLCTL_JOB_RANKS_H
 #define COLLCTL_JOB_RANKS_H
 
@@ -8,7 +8,7 @@
 struct rank_list {
 	char *buf;
 	size_t cap, len;
-	int first, last; /* the range that is not written yet; first -1: none */
+	int first, last; /* the last range, which is not yet written; first -1: none */
 };
 
 void rank_list_init(struct rank_list *, char *buf, size_t cap);

@@ -1,7 +1,7 @@
 /*
- * Compares the tables (job.h) of two ranks page by page, up to the first entry that differs. It
- * does no I/O: the caller requests tables.page from both ranks and passes their answers here. The
- * answers are not trusted.
+ * Compares the tables (job_table) of two ranks page by page, up to the first entry that differs. No
+ * I/O: the caller requests the page tables.page from both ranks, and passes their answers here. The
+ * answers are not trusted. One thread.
  */
 #ifndef COLLCTL_JOB_TABLES_H
 #define COLLCTL_JOB_TABLES_H
@@ -13,10 +13,10 @@
 #include "lib/base/err.h"
 
 struct tables {
-	int rank[2];   /* the owners of the tables */
-	uint32_t page; /* the next page */
-	struct buf have[2];
-	bool came[2];
+	int rank[2];        /* the owners of the tables */
+	uint32_t page;      /* the next page */
+	struct buf have[2]; /* each rank's page number `page` */
+	bool came[2];       /* the page has arrived */
 };
 
 /* The first entry that differs, for messages: long texts are cut, control characters escaped. */
@@ -25,16 +25,16 @@ struct table_difference {
 		TABLE_DIFFERS,
 		TABLE_MISSING,
 		TABLE_EXTRA
-	} kind; /* as the first rank's table has it */
+	} kind; /* missing or extra in the first rank's table */
 	char name[100];
-	char value[80], other[80]; /* with TABLE_DIFFERS */
+	char value[80], other[80]; /* TABLE_DIFFERS: the first rank's; the second rank's */
 };
 
 enum tables_state {
-	TABLES_BAD = -1, /* the page was not requested or is malformed: ERR_INTEGRITY, with its
-	                  * rank; or ERR_RESOURCE */
+	TABLES_BAD = -1, /* ERR_INTEGRITY of the rank: the page was not requested or is malformed;
+	                    or ERR_RESOURCE */
 	TABLES_WAIT,     /* for the other rank's page */
-	TABLES_NEXT,     /* the pages are the same: request the next ones */
+	TABLES_NEXT,     /* the pages are the same: request tables.page, the next one, from both */
 	TABLES_SAME,     /* the tables are the same */
 	TABLES_DIFFER,   /* *out has the entry */
 };

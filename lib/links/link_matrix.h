@@ -1,6 +1,7 @@
 /*
- * The links of a job as `check` measured them: for each ordered pair of ranks whether the link
- * works, its round trip and its bandwidth; and what the failures have in common.
+ * The links of a job as `check` has measured them: for each ordered pair of ranks whether the link
+ * works, its round trip and its bandwidth; and what the failures have in common. One thread, on the
+ * coordinator.
  */
 #ifndef COLLCTL_LINKS_LINK_MATRIX_H
 #define COLLCTL_LINKS_LINK_MATRIX_H
@@ -8,13 +9,12 @@
 #include "lib/base/buf.h"
 #include "lib/job/failed_links.h"
 
-/* The link from one rank to another. Of a link that fails the figures may be missing (0). */
+/* The link from one rank to another. Figures are 0 if they were not measured. */
 struct link_cell {
 	enum link_state state;
-	bool by_sender; /* who says so */
-	/* 0: not measured */
-	double connect;       /* s, until the connection is established */
-	double handshake;     /* s, from there until its ends are authenticated */
+	bool by_sender;       /* the state was reported by the sender */
+	double connect;       /* s, until TCP is connected */
+	double handshake;     /* s, from then until the ends are authenticated */
 	double least, median; /* s, of round trips */
 	double rate;          /* bytes per second */
 };
@@ -25,11 +25,12 @@ static inline bool link_carries(const struct link_cell *c)
 	return c->state == LINK_WORKS || c->state == LINK_SLOW;
 }
 
-/* A link is slow if its bandwidth is less than 1/LINK_FACTOR of the median of all, or its round
- * trip more than LINK_FACTOR times. */
+/* A link is slow if its bandwidth is less than 1/LINK_FACTOR of the median of all links, or its
+ * round trip is more than LINK_FACTOR times the median. */
 #define LINK_FACTOR 3
 
-/* The medians of a rank's links, if most of them, and at least two, are slow; else 0. */
+/* The medians of a rank's links. Each is 0 unless most of these links, and at least two, are
+ * slow. */
 struct link_rank {
 	double sends, receives; /* bytes per second */
 	double round_trip;      /* s */
@@ -39,8 +40,7 @@ struct slow_link {
 	double slowness; /* how many times slower than the median */
 	int from, to;
 };
-/* Links that are slower than LINK_FACTOR times, the slowest first, without those whose slowness is
- * that of one of their ranks (struct link_rank). */
+/* The slow links, the slowest first, except those that a slow rank explains (struct link_rank). */
 struct slow_links {
 	struct slow_link *links;
 	size_t n;
@@ -49,13 +49,13 @@ struct slow_links {
 struct link_matrix {
 	int size;
 	struct link_cell *cells;   /* [size * size]: cells[from * size + to] */
-	struct link_faults faults; /* why links fail; of many, only of some */
+	struct link_faults faults; /* why links fail; if they are many, not of all */
 	/* Once link_matrix_end has run: */
 	struct link_rank *ranks; /* [size] */
 	/* The medians of all links that work; 0: none does, or not measured. */
 	double connect, handshake, median, rate;
 	int *home;     /* [size]: the lowest rank of each rank's host */
-	bool *reaches; /* [size * size], by `home`: does a link from the one host to the other work?
+	bool *reaches; /* [size * size], indexed by home: does a link from one host to another work?
 	                */
 	struct slow_links low_rate, high_latency;
 };
@@ -65,7 +65,7 @@ static inline struct link_cell *link_cell(const struct link_matrix *m, int from,
 	return &m->cells[(size_t)from * (size_t)m->size + (size_t)to];
 }
 
-/* ERR_RESOURCE. The caller releases it in either case. */
+/* For @size ranks. ERR_RESOURCE. The caller releases it in either case. */
 int link_matrix_init(struct link_matrix *, int size, struct err *err);
 void link_matrix_release(struct link_matrix *);
 
@@ -76,7 +76,8 @@ struct link_figures {
 	int to;
 	double connect, handshake, least, median, rate; /* as in struct link_cell */
 };
-/* {u32 bytes of failures, failures as in LINKS, {u32 to, u64 ns * 4, u64 bytes/s} ...} */
+/* A report is {u32 bytes of failures, failures as in LINKS, then for each link {u32 to, u64 ns * 4,
+ * u64 bytes/s}}. @failures: job_failed_links. */
 void link_report_begin(struct buf *, struct view failures);
 void link_report_add(struct buf *, const struct link_figures *);
 /* Add the report of @rank. ERR_INTEGRITY. */
@@ -84,34 +85,34 @@ int link_matrix_take(struct link_matrix *, int rank, struct view report, struct 
 
 /* ---- the result ---- */
 
-/* All reports have been taken: compute the medians. @home: as in struct link_matrix; NULL: each
- * rank has another host. ERR_RESOURCE. */
+/* After all reports: compute the medians. @home: as in struct link_matrix; NULL: each rank has its
+ * own host. ERR_RESOURCE. */
 int link_matrix_end(struct link_matrix *, const int *home, struct err *err);
 
-/* `from` has failed with two ranks or more, and works with one (`to`) or none (-1). */
 enum link_finding_kind {
+	/* The links of rank `from` with two or more other ranks fail. They work with rank `to`; to
+	 * -1: with none. */
 	LINKS_OF,   /* in both directions */
-	LINKS_TO,   /* the others to it */
-	LINKS_FROM, /* it to the others */
-	/* Most of the links of `from` are slow: */
+	LINKS_TO,   /* from the others to it */
+	LINKS_FROM, /* from it to the others */
+	/* Most links of rank `from` are slow: */
 	RANK_SENDS_SLOWLY,
 	RANK_RECEIVES_SLOWLY,
-	RANK_FAR,
-	/* One link or pair: */
+	RANK_FAR, /* long round trips */
+	/* One link or pair of links: */
 	LINK_BOTH_WAYS, /* neither from -> to nor to -> from works */
-	LINK_ONE_WAY,   /* only to -> from works */
+	LINK_ONE_WAY,   /* from -> to fails, to -> from works */
 	LINK_LOW_RATE,
 	LINK_HIGH_LATENCY,
 };
 struct link_finding {
 	enum link_finding_kind kind;
 	int from, to;
-	bool hosts; /* `from` and `to` stand for all ranks of their hosts, and for the links between
-	             * hosts */
+	bool hosts; /* `from` and `to` stand for their hosts: for all links between these */
 };
-/* What is to be said about the links, the worst first: hosts and ranks that fail with all others,
- * pairs that fail besides, links that are much slower than the others, the slowest first. Fills at
- * most @cap; returns how many there are, or more than @cap. After link_matrix_end. */
+/* After link_matrix_end: the findings about the links, the worst first: hosts and ranks whose links
+ * with all others fail; other pairs that fail; slow links, the slowest first. Writes at most @cap.
+ * Returns their number; if this is more than @cap, it may be too low. */
 size_t link_matrix_findings(const struct link_matrix *, struct link_finding *, size_t cap);
 
 #endif

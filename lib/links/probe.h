@@ -1,7 +1,7 @@
 /*
- * Testing links: connect every edge of a mesh, and send more bytes over it than any packet holds.
- * An edge that fails does not end the job: the others continue. This rank reports its failed edges
- * to the coordinator, which names those of all ranks when they vote.
+ * Tests links: connects every edge of a mesh, and sends PROBE_BYTES, more than a packet, over it.
+ * If an edge fails, the others continue; the rank reports its failed edges to the coordinator,
+ * which names those of all ranks at the vote. One thread: the job's.
  */
 #ifndef COLLCTL_LINKS_PROBE_H
 #define COLLCTL_LINKS_PROBE_H
@@ -15,9 +15,9 @@ struct probe_stats {
 	int failed; /* edges of this rank */
 };
 
-/* Test the edges to @out and from @in (ascending). An edge without progress for --timeout has
- * failed. Returns the mesh, stopped (mesh_stop), which the job owns: the connections of the others
- * stay open. NULL: the job has failed for another reason. */
+/* Test the edges to @out[nout] and from @in[nin], both ascending. An edge that makes no progress
+ * for --timeout fails. Returns the mesh, stopped (mesh_stop), with open connections on the edges
+ * that work; the job owns it. NULL: the job has failed for another reason. */
 struct mesh *probe_links(struct job *, const int *out, int nout, const int *in, int nin,
                          struct probe_stats *stats, struct err *err);
 

@@ -1,11 +1,12 @@
 /*
- * Memory that ranks of one host share. An arena is a rank's own memory, in a sealed memfd: its rank
- * allocates the windows' buffers from it, and others map all of it, for reading only: one mapping
- * for all lanes and windows, so that a receiver can see what is sent to others, too. Pages that
- * nobody has touched cost nothing.
+ * Memory that ranks of one host share. An arena is memory of one rank, in a sealed memfd. This rank
+ * allocates the buffers of windows from it. Other ranks map the whole arena read-only, once for all
+ * lanes and windows. So a receiver can also see what is sent to other ranks. Pages that were never
+ * touched use no memory.
  *
- * The seals exclude an access beyond the end: nobody can shrink the memory (F_SEAL_SHRINK), and
- * only mappings that exist when it is sealed can write (F_SEAL_FUTURE_WRITE).
+ * Nobody can shrink the memory (F_SEAL_SHRINK), so an access cannot go beyond its end. Only the
+ * mapping of its rank, which exists before it is sealed, can write (F_SEAL_FUTURE_WRITE). Sizes are
+ * bytes.
  */
 #ifndef COLLCTL_NET_ARENA_H
 #define COLLCTL_NET_ARENA_H
@@ -19,25 +20,27 @@
 
 struct arena;
 
-/* An arena of up to @size bytes. NULL: ERR_RESOURCE. */
+/* Make an arena of @size bytes. NULL: ERR_RESOURCE. */
 struct arena *arena_new(size_t size, struct err *err);
 void arena_free(struct arena *); /* NULL: nothing */
 
-/* @bytes of zeroed memory, aligned to 4 KiB. NULL: no range is long enough. Thread-safe, as
- * arena_release. */
+/* Allocate @bytes of zeroed memory, aligned to 4 KiB. NULL: no free range is long enough.
+ * arena_alloc and arena_release are thread-safe. */
 void *arena_alloc(struct arena *, size_t bytes);
-/* False: @p is not in the arena. The pages stay: the seals forbid to return them. */
+/* Release what arena_alloc returned. False: @p is not in the arena. Its pages stay in memory,
+ * because the seals forbid to punch holes. */
 bool arena_release(struct arena *, void *p, size_t bytes);
 
 /* The offset of the @n bytes at @p, or -1: they are not in the arena. */
 int64_t arena_offset(const struct arena *, const void *p, size_t n);
-int arena_fd(const struct arena *); /* the arena's: dup it to keep it */
+int arena_fd(const struct arena *); /* owned by the arena; dup it to keep it */
 
-/* The arenas of others that a rank has mapped. Several users share a mapping. */
+/* The arenas of other ranks that this rank has mapped: one mapping per arena, with a count of
+ * users. Empty when zeroed. One thread. */
 struct arena_map {
 	const uint8_t *base;
 	size_t size; /* bytes */
-	dev_t dev;   /* the identity of the memory: ... */
+	dev_t dev;   /* with ino: the identity of the memfd */
 	ino_t ino;
 	int users;
 	struct arena_map *next;
@@ -46,15 +49,17 @@ struct arena_maps {
 	struct arena_map *first;
 };
 
-/* The mapping of the arena @fd, which stays the caller's. NULL: it is no sealed memfd
- * (ERR_INTEGRITY), or there is no address space (ERR_RESOURCE). */
+/* Map the arena @fd, or add a user to its mapping. The caller still owns @fd. NULL: ERR_INTEGRITY:
+ * it is not a sealed memfd; ERR_RESOURCE. */
 struct arena_map *arena_map(struct arena_maps *, int fd, struct err *err);
-void arena_unmap(struct arena_maps *, struct arena_map *); /* one user less; NULL: nothing */
+/* Remove one user; the last one unmaps it. NULL: nothing. */
+void arena_unmap(struct arena_maps *, struct arena_map *);
 
-/* A memfd of @size bytes, named @name, with the seals @seals besides those against a change of its
- * size; mapped for reading and writing at *@base. Returns the descriptor, or -1: ERR_RESOURCE. */
+/* Make a memfd of @size bytes, named @name, and map it for reading and writing at *@base. It has
+ * the seals @seals and those against a change of its size. Returns the descriptor; -1:
+ * ERR_RESOURCE. The caller closes and unmaps it. */
 int sealed_memory(const char *name, size_t size, int seals, void **base, struct err *err);
-/* The size of the memfd @fd that nobody can change, or -1: ERR_INTEGRITY. */
+/* The size of the memfd @fd; -1: ERR_INTEGRITY: its size is not sealed. */
 int64_t sealed_size(int fd, struct err *err);
 
 #endif

@@ -1,13 +1,18 @@
 /*
- * A connection: a byte stream between two ranks, non-blocking. Three kinds behind one small
- * interface: TLS 1.3 with a pre-shared key, plain TCP in checksummed frames, and in-memory rings
- * for tests. Each detects corruption (ERR_INTEGRITY) and distinguishes an announced end (CONN_END)
- * from a connection that was cut (ERR_PEER_LOST or, if the stream just stops, ERR_INTEGRITY). The
- * side that detects corruption sends an alert, so that the other side reports ERR_INTEGRITY too.
+ * A connection: a non-blocking byte stream between two ranks. It is one of three kinds with one
+ * interface: TLS 1.3 (tls.h), plain TCP in checksummed frames (conn_tcp_new), and memory lanes
+ * (conn_shared.h). Each kind detects corruption (ERR_INTEGRITY). Each distinguishes an announced
+ * end (CONN_END) from a connection that was cut: ERR_PEER_LOST or, if the stream stops without an
+ * announced end, ERR_INTEGRITY. An end that detects corruption sends an alert, so that the other
+ * end reports ERR_INTEGRITY, too.
  *
- * Sockets are watched edge-triggered: `readable` and `writable` stay set until a call finds
- * nothing, so a reader that stops in the middle loses nothing and needs no re-arming; bytes that
- * TLS holds decrypted count as readable.
+ * Sockets are watched edge-triggered. `readable` and `writable` are set by events, and stay set
+ * until a read or write finds that nothing is possible. So a reader may stop at any byte. Bytes
+ * that TLS has decrypted and not yet returned count as readable.
+ *
+ * One thread: the one whose loop watches the connection, which also calls on_ready. Only wire_out
+ * may be read by other threads. Sizes are bytes. All functions of a connection report
+ * ERR_PEER_LOST, ERR_INTEGRITY or ERR_RESOURCE; a handshake also ERR_AUTH.
  */
 #ifndef COLLCTL_NET_CONN_H
 #define COLLCTL_NET_CONN_H
@@ -26,68 +31,67 @@
 struct conn;
 
 /*
- * Lending: a connection to a rank that shares memory with this one can send a reference to bytes
- * instead of the bytes. The peer reads them where they are.
+ * Lending: a memory lane can send a reference to bytes instead of the bytes. The peer reads them
+ * from the sender's memory.
  */
 struct conn_lending {
-	size_t least; /* bytes; to copy fewer is faster than to wait until they are consumed */
+	size_t least; /* bytes; fewer should be written, because that is faster than lending them */
 	/* Can the peer read the @n bytes at @p? */
 	bool (*reaches)(const struct conn *, const void *p, size_t n);
-	/* Offer the @n bytes at @p, which reaches() allows. Returns as write does. They must not
-	 * change before the peer has consumed them. */
+	/* Lend up to @n bytes at @p, for which reaches() is true. Returns as write does. The bytes
+	 * must not change until the peer has consumed them. */
 	ssize_t (*lend)(struct conn *, const void *p, size_t n, struct err *);
-	/* How many bytes of the stream, written or lent, the peer has consumed; -1: error. */
+	/* The number of bytes, of all that were written or lent, that the peer has consumed; -1:
+	 * error. */
 	int64_t (*consumed)(struct conn *, struct err *);
-	/* Up to @n bytes that have arrived, at *@p; they stay there until give_back. Returns as
+	/* Set *p to up to @n bytes that have arrived. They stay valid until give_back. Returns as
 	 * read does. */
 	ssize_t (*borrow)(struct conn *, const void **p, size_t n, struct err *);
-	/* The first @n borrowed bytes are consumed. */
+	/* Mark the first @n borrowed bytes as consumed. */
 	void (*give_back)(struct conn *, size_t n);
 };
 
 struct conn_ops {
 	const char *name; /* "tls", "tcp", "memory" */
-	bool sums;        /* it has checksums for its bytes */
-	/* Connect and authenticate. 1: done; 0: not yet; -1: error. */
+	bool sums;        /* it protects its bytes by checksums */
+	/* Continue connecting and authenticating. 1: done; 0: not yet; -1: error. */
 	int (*handshake)(struct conn *, struct err *);
-	/* Up to @n bytes. > 0: how many; 0: none now; -1: error; CONN_END. */
+	/* Read up to @n bytes. > 0: how many; 0: none now; -1: error; CONN_END. */
 	ssize_t (*read)(struct conn *, void *buf, size_t n, struct err *);
-	/* Accept up to @n bytes of @buf. > 0: how many; 0: none now; -1: error. A connection has
-	 * room for at least 8 bytes, one element: an exchange in place depends on it. The next call
-	 * must offer the bytes that were not accepted, unchanged (a frame may contain them). */
+	/* Accept up to @n bytes of @buf for sending. > 0: how many; 0: none now; -1: error. A
+	 * connection can buffer at least 8 bytes, one element; an exchange in place depends on it.
+	 * The next call must begin with the bytes that were not accepted, unchanged (a frame may
+	 * include them). */
 	ssize_t (*write)(struct conn *, const void *buf, size_t n, struct err *);
-	/* Send the accepted bytes. 1: the kernel has them all; 0: not yet; -1: error. */
+	/* Pass the accepted bytes to the kernel. 1: it has them all; 0: not yet; -1: error. */
 	int (*flush)(struct conn *, struct err *);
-	/* Announce the end of this side's stream, and flush. Returns as flush does. */
+	/* Announce the end of the stream that this end sends, and flush. Returns as flush does. */
 	int (*end)(struct conn *, struct err *);
 	void (*free)(struct conn *);
-	const struct conn_lending *lending; /* NULL: it copies all bytes */
+	const struct conn_lending *lending; /* NULL: it cannot lend */
 };
 
 struct conn {
 	const struct conn_ops *ops;
 	struct loop *loop; /* NULL: not watched */
 	struct loop_watch watch;
-	struct loop_poll poll; /* of a connection whose events no descriptor reports */
-	struct loop_timer again;
-	int fd;
+	struct loop_poll poll;   /* of a memory lane, whose events no descriptor reports */
+	struct loop_timer again; /* conn_again */
+	int fd;                  /* owned */
 	bool readable, writable;
-	bool timed;        /* count system_ns */
-	int64_t system_ns; /* in system calls that send or receive, since the owner read it and set
-	                    * it to 0 */
-	bool hung_up;      /* the peer has ended its stream: read to the end */
+	bool timed;        /* measure system_ns */
+	int64_t system_ns; /* time in system calls that send or receive; the user resets it to 0 */
+	bool hung_up;      /* the peer has closed its socket: read to the end */
 	bool cut;          /* with ERR_INTEGRITY of read: the stream stopped without its end */
 	bool alerted;      /* with ERR_INTEGRITY: the peer reports that it received corrupt bytes */
-	bool connected;    /* the TCP connection was established; a later failure may be a fault of
-	                    * the path that a new connection avoids */
-	uint64_t wire_in;  /* bytes read from the socket, or consumed */
-	_Atomic uint64_t
-	        wire_out;         /* bytes written to it, or published; other threads may read it */
-	struct {                  /* of its pacer (pacer.h) */
-		struct pacer *by; /* NULL: none */
+	bool connected;    /* TCP is connected; after a later failure a new connection may work */
+	uint64_t wire_in;  /* bytes read from the socket; of a memory lane, consumed */
+	_Atomic uint64_t wire_out; /* bytes written to the socket; of a memory lane, published */
+	struct {                   /* for its pacer (pacer.h) */
+		struct pacer *by;  /* NULL: none */
 		struct conn *next;
 		bool waits;     /* in the queue */
-		uint64_t grant; /* bytes of its turn, until the next write; 0: none */
+		uint64_t grant; /* bytes that it may send at its next write; 0: none */
 	} pace;
 	/* Called when the connection may have become readable or writable. */
 	void (*on_ready)(void *ctx);
@@ -115,16 +119,19 @@ static inline int conn_end(struct conn *c, struct err *err)
 	return c->ops->end(c, err);
 }
 
-/* Watch the socket of @c on @loop; on_ready and ctx may be changed later at any time. A second call
- * passes it to a new owner, whose on_ready is also called for earlier events. */
+/* Watch the socket of @c on @loop, and call @on_ready for its events. @loop must outlive @c or
+ * conn_unwatch. The members on_ready and ctx may be changed at any time. A second call passes @c to
+ * another user on the same loop: its on_ready is also called for events that were already
+ * reported. */
 int conn_watch(struct conn *c, struct loop *loop, void (*on_ready)(void *ctx), void *ctx,
                struct err *err);
-/* Its owner stops reading before all that has arrived is read, so that others have their turn:
- * on_ready is called in the next turn of the loop. */
+/* Call on_ready in the next turn of the loop: for a user that stops reading before it has read all
+ * bytes, so that other connections have their turn. */
 void conn_again(struct conn *c);
-/* Its loop reports no more events; conn_watch may pass it to another loop. */
+/* Stop watching @c. Afterwards conn_watch may pass it to another loop. */
 void conn_unwatch(struct conn *c);
-/* Count @n bytes in wire_out, which only the connection's thread writes. */
+/* Add @n bytes to wire_out. Only the connection's thread may call this; any thread may read it with
+ * conn_wire_out. */
 static inline void conn_count_out(struct conn *c, uint64_t n)
 {
 	uint64_t before = atomic_load_explicit(&c->wire_out, memory_order_relaxed);
@@ -136,37 +143,40 @@ static inline uint64_t conn_wire_out(const struct conn *c)
 }
 void conn_free(struct conn *c); /* closes the socket; @c may be NULL */
 
-/* For the kinds over sockets: recv and sendmsg with EINTR, counting and readable/writable kept.
- * > 0; 0: would block, or the pacer allows nothing now; -1: error, ERR_PEER_LOST; recv: CONN_END at
- * the end of the stream. writev: @n is at most 2. */
+/* For the kinds over sockets: recv and sendmsg that handle EINTR, update `readable` and `writable`,
+ * and count the bytes. > 0: bytes; 0: it would block, or the pacer allows nothing now; -1:
+ * ERR_PEER_LOST; readv: CONN_END at the end of the stream. writev: @n is at most 2. */
 struct iovec;
 ssize_t conn_sock_readv(struct conn *c, struct iovec *iov, int n, struct err *err);
 ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct err *err);
 
-/* How long an answer may take without being late, ns: TCP's estimate, which grows with the queues
- * on the path. 0: not known. */
+/* How long an answer of the peer may take before it is late, ns: by TCP's estimate, which grows
+ * with the queues on the path. 0: not known. */
 int64_t conn_round_trip(const struct conn *c);
 
-/* The shortest time, ns, in which the peer's machine has answered, without its processes: what ping
- * would measure. 0: not known. */
+/* The shortest round trip to the peer's kernel so far, ns, as ping would measure it. 0: not
+ * known. */
 int64_t conn_least_round_trip(const struct conn *c);
 
-/* Does the system retransmit bytes that the peer's machine does not acknowledge? (False if the peer
- * only has no room for more.) */
+/* Is the kernel retransmitting bytes that the peer's kernel does not acknowledge? False if the peer
+ * only has no room for more. */
 bool conn_unanswered(const struct conn *c);
 
-/* Has connect() ended? 1: yes (and paths within this machine are made unpaced); 0: not yet; -1:
- * refused or lost. */
+/* Has connect() ended? 1: yes; also turns off the kernel's pacing for paths inside this machine; 0:
+ * not yet; -1: ERR_PEER_LOST, refused or lost. */
 int conn_sock_connected(struct conn *c, struct err *err);
-/* Shut down sending, so that a peer that waits for bytes of a corrupt length stops waiting. */
+/* Shut down sending, so that a peer that waits for more bytes, because of a corrupt length, stops
+ * waiting. */
 void conn_sock_end(struct conn *c);
-/* Discard the received bytes: unread bytes would reset the connection when it is closed, and the
- * alert that was sent might be lost. */
+/* Discard received bytes before closing. Unread bytes would make the kernel reset the connection,
+ * and an alert that was sent might be lost. */
 void conn_sock_drain(struct conn *c);
 struct addr;
-int conn_sock_dial(const struct addr *to, struct err *err); /* a connecting descriptor, or -1 */
+/* Begin to connect a socket to @to. Returns the descriptor; -1: ERR_RESOURCE, ERR_PEER_LOST. */
+int conn_sock_dial(const struct addr *to, struct err *err);
 
-/* Plain TCP in frames. @fd, connecting or accepted, becomes the connection's. */
+/* Plain TCP in frames over @fd, which is connecting or accepted. The connection owns @fd; on
+ * failure the caller still does. */
 struct conn *conn_tcp_new(int fd, struct err *err);
 
 #define CONN_FRAME_MAX (256u << 10)

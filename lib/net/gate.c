@@ -136,11 +136,11 @@ static void on_pending_ready(void *ctx)
 	if (ret == 0)
 		return;
 	if (ret < 0) {
-		tell_lacking(g, &err);
 		bool refused = err.code == ERR_AUTH || err.code == ERR_INTEGRITY;
 		if (refused && p->protocol_checked && !p->authenticated)
 			snprintf(g->refusal, sizeof g->refusal, "%.*s", GATE_REFUSAL - 1, err.text);
 		drop(p);
+		tell_lacking(g, &err);
 		return;
 	}
 	detach(p);
@@ -209,6 +209,7 @@ static void add_pending(struct gate *g, int fd, const struct addr *from)
 	loop_timer_set(g->conf.loop, &p->patience, p->since + g->conf.patience);
 	if (conn_watch(p->conn, g->conf.loop, on_pending_ready, p, &err) < 0) {
 		drop(p);
+		tell_lacking(g, &err);
 		return;
 	}
 	/* Most connections have sent bytes, or are gone, by now: read before others arrive. */
@@ -222,7 +223,8 @@ static void resume_accept(void *ctx)
 {
 	struct gate *g = ctx;
 	struct err ignored = {0};
-	(void)loop_add(g->conf.loop, &g->watch, EPOLLIN, &ignored);
+	if (loop_add(g->conf.loop, &g->watch, EPOLLIN, &ignored) < 0) /* the kernel lacks memory */
+		loop_timer_set(g->conf.loop, &g->resume_timer, clock_ns() + ACCEPT_PAUSE);
 }
 
 /* Accept again after a pause. */

@@ -1,8 +1,10 @@
 /*
- * The event loop: epoll and a few timers, one thread. Descriptors are watched edge-triggered where
- * the watcher asks for it. Timers run after the events of the same turn, so that a process that was
- * stopped and continues reads what its peers sent before it treats them as late. Due timers run in
- * the order of their times; a timer that is armed meanwhile waits for the next turn.
+ * The event loop: epoll and a few timers. One thread uses a loop, and all callbacks run on it.
+ * Times are ns of clock_ns().
+ *
+ * Timers run after the events of the same turn. So a process that was stopped and continues first
+ * reads what its peers have sent, before its timers treat the peers as late. Due timers run in the
+ * order of their times. A timer that is set while timers run waits for the next turn.
  */
 #ifndef COLLCTL_NET_LOOP_H
 #define COLLCTL_NET_LOOP_H
@@ -24,13 +26,13 @@ struct loop_timer {
 	void (*fn)(void *ctx);
 	void *ctx;
 	struct loop_timer *next, **prev; /* linked while armed */
-	unsigned round;                  /* in which it was armed */
+	unsigned round;                  /* the loop's when it was set */
 };
 
-/* A source of events in memory, which the loop looks at while it yields and before it sleeps. */
+/* A source of events in memory, which the loop polls while it yields and before it sleeps. */
 struct loop_poll {
-	/* Dispatch what has happened. True: something has. @sleeps: the loop is about to sleep, so
-	 * from now on an event must also wake a descriptor that the loop watches. */
+	/* Handle the events that have happened. True: there were some. @sleeps: the loop is about
+	 * to sleep, so the next event must make a descriptor readable that the loop watches. */
 	bool (*fn)(void *ctx, bool sleeps);
 	void *ctx;
 	struct loop_poll *next, **prev; /* linked while polled */
@@ -38,43 +40,47 @@ struct loop_poll {
 
 struct loop {
 	int epfd;
-	struct loop_poll *polls, *next_poll; /* next_poll: while they are called */
+	struct loop_poll *polls, *next_poll; /* next_poll: the next to call */
 	struct loop_timer *timers;
-	unsigned round;            /* of running timers */
-	struct epoll_event *batch; /* being dispatched */
+	unsigned round;            /* counts the runs of timers */
+	struct epoll_event *batch; /* the events of this turn */
 	int batch_len;
-	int crowded; /* turns in a row that had more events than a batch holds */
-	int yields;  /* tries of sched_yield before sleeping; 0: sleep at once */
-	int home;    /* the processor to go to when another is shared; -1: none */
-	int64_t homed_at;
+	int crowded;      /* consecutive turns whose batch was full */
+	int yields;       /* the most sched_yield() before it sleeps; 0: it sleeps at once */
+	int home;         /* the processor to move to (loop_home); -1: none */
+	int64_t homed_at; /* the time of the last move */
 };
 
-int loop_init(struct loop *, struct err *);
+int loop_init(struct loop *, struct err *); /* ERR_RESOURCE */
 void loop_release(struct loop *);
 
-/* Watch w->fd for @events (EPOLLIN | EPOLLOUT | EPOLLET ...). The caller owns @w and keeps it until
- * loop_del. */
+/* The caller owns all watches, polls and timers. They must stay valid and must not move until they
+ * are deleted or stopped. */
+
+/* Watch w->fd for @events (EPOLLIN | EPOLLOUT | EPOLLET ...). ERR_RESOURCE. */
 int loop_add(struct loop *, struct loop_watch *w, uint32_t events, struct err *);
-/* Change the events. An event that is ready is reported again, even if its edge was reported. */
+/* Change the events. With EPOLLET, events that are ready are reported again. */
 int loop_mod(struct loop *, struct loop_watch *w, uint32_t events, struct err *err);
-void loop_del(struct loop *, struct loop_watch *w); /* before closing the descriptor; idempotent */
+void loop_del(struct loop *,
+              struct loop_watch *w); /* call it before closing the descriptor; idempotent */
 
 void loop_poll_add(struct loop *, struct loop_poll *p);
 void loop_poll_del(struct loop *, struct loop_poll *p); /* idempotent */
 
-void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at); /* re-arms */
-void loop_timer_stop(struct loop_timer *t);                           /* idempotent */
+/* Call t->fn once, at the time @at; a timer that is set already gets the new time. */
+void loop_timer_set(struct loop *, struct loop_timer *t, int64_t at);
+void loop_timer_stop(struct loop_timer *t); /* idempotent */
 
 /*
- * The scheduler tends to put ranks of one host that wake each other on one processor while others
- * are free. From now on, a thread that notices while yielding that another thread runs on its
- * processor moves to the @index-th of the processors that it may use, modulo their number; it is
- * not bound to it.
+ * Move the thread if it shares its processor: when the loop notices, while it yields, that another
+ * thread runs on the same processor, it moves the thread to processor @index, modulo their number,
+ * of those that it may use. The thread is not bound to it. This is useful because Linux tends to
+ * put ranks that wake each other on one processor, even if others are free.
  */
 void loop_home(struct loop *, int index);
 
-/* Wait for events or the first timer, at most until @deadline (clock_ns(); INT64_MAX: for ever),
- * and dispatch them. 0: only the events that are ready. */
+/* One turn: wait for events or the first timer, at most until @deadline (INT64_MAX: without limit;
+ * 0: do not wait), and call their functions. ERR_OTHER: epoll failed. */
 int loop_turn(struct loop *, int64_t deadline, struct err *);
 
 #endif

@@ -1,7 +1,8 @@
 /*
- * Transports: how two ranks are connected. Each is a row (transport_NAME.c, listed in
- * transport_rows.h). An edge uses the first row that can carry it. Both of its ends know the same
- * facts about it, so they use the same row.
+ * Transports: the kinds of connections between two ranks. Each is a struct transport, in
+ * transport_NAME.c, and has a row in transport_rows.h. A connection uses the first row that is
+ * usable for it. Both ends decide by the same facts, so they use the same row. One thread, as
+ * conn.h.
  */
 #ifndef COLLCTL_NET_TRANSPORT_H
 #define COLLCTL_NET_TRANSPORT_H
@@ -16,37 +17,41 @@
 struct arena;
 struct arena_maps;
 
+/* The facts about a connection. The caller owns what the members point to. */
 struct transport_edge {
-	/* Of an edge inside a host that is a memory lane (conn_shared.h): */
-	const struct arena *arena; /* the end that dials: of what it lends */
-	struct arena_maps *maps;   /* the end that listens */
+	/* Of a memory lane (conn_shared.h); both NULL: it is none. */
+	const struct arena *arena; /* the dialling end: the arena that it lends from */
+	struct arena_maps *maps;   /* the accepting end */
 	struct tls *tls;           /* NULL: --insecure */
-	size_t buffer;             /* of a connection that carries data, as in tls_dial */
-	/* The end that dials: */
+	size_t buffer;             /* bytes; of a connection that carries data, as in tls_dial */
+	/* The dialling end: */
 	const struct addr *to;
-	const char *identity; /* with keys: the identity that it proves */
+	const char *identity; /* the identity that it proves; not used with certificates */
 	const uint8_t *key;   /* [TLS_KEY_BYTES]: the key that proves it */
-	/* The end that listens: */
-	tls_find_key *find; /* with keys: the key of an identity */
+	/* The accepting end: */
+	tls_find_key *find; /* gives the key of an identity; not used with certificates */
 	void *ctx;
 };
 
 struct transport {
 	const char *name;
+	/* Can it carry this connection? */
 	bool (*usable)(const struct transport_edge *);
-	/* A new connection; conn_handshake completes it. NULL: ERR_PEER_LOST or ERR_RESOURCE. */
+	/* Make a connection, which conn_handshake completes and the caller frees. NULL:
+	 * ERR_PEER_LOST or ERR_RESOURCE. */
 	struct conn *(*dial)(const struct transport_edge *, struct err *err);
-	/* The same for @fd, which the listener has accepted. The connection owns @fd; NULL: the
-	 * caller still does. */
+	/* The same for the accepted descriptor @fd. The connection owns @fd; on failure the caller
+	 * still does. */
 	struct conn *(*accept)(const struct transport_edge *, int fd, struct err *err);
-	/* Checks the first byte of the other end. NULL: it uses this transport; else a text that
-	 * says what it does instead. */
+	/* Check the first byte that the other end has sent. NULL: it uses this transport; else
+	 * words that say what it does instead. */
 	const char *(*refuse)(uint8_t first);
 	/* The identity that the other end of an accepted connection has proved; "": none yet.
 	 * NULL: this transport proves no identity, so the opening record gives it. */
 	const char *(*identity)(const struct conn *);
 };
 
+/* The first usable row; there is always one. */
 const struct transport *transport_of(const struct transport_edge *);
 
 #endif

@@ -1,4 +1,4 @@
-/* The rows of transport.c, the best first: TRANSPORT(x) is transport_x. */
+/* The rows of transport.c: TRANSPORT(x) is transport_x. The first usable row is taken. */
 TRANSPORT(memory)
 TRANSPORT(tls)
 TRANSPORT(tcp)

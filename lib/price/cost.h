@@ -1,17 +1,18 @@
 /*
- * The cost of an algorithm: the closed form of its row (struct coll_cost), and what is counted in
- * its schedules.
+ * The cost of an algorithm (struct coll_cost): the closed form of its row, and figures that are
+ * counted in its schedules. Pure functions; any thread.
  */
 #ifndef COLLCTL_PRICE_COST_H
 #define COLLCTL_PRICE_COST_H
 
 #include "lib/sched/sched.h"
 
-/* The closed form of the algorithm that @alg resolves to, with what leaves hosts; zero for size 1.
- * Where ranks share hosts it counts the messages of @args->off and @args->root (traffic.h). */
+/* The closed form of the algorithm that @alg resolves to, with leaves, enters and crosses; all 0
+ * for size 1. If ranks share hosts, these are counted in the messages for args->off and args->root
+ * (traffic.h). */
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *);
-/* Count the work of each rank in the schedules that @alg emits: sets the counted figures of @cost.
- * If they cannot be emitted, it sets nothing. */
+/* Set moved and busy of *cost, by counting each rank's work in the schedules that @alg emits. If
+ * they cannot be emitted, it sets nothing. */
 void coll_count_work(const struct coll_algorithm *alg, const struct coll_args *args,
                      struct coll_cost *cost);
 

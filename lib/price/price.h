@@ -1,54 +1,53 @@
 /*
- * Prices: the time of a collective by a formula, from the closed form of its cost (struct
- * coll_cost). `auto` chooses the cheapest algorithm; simulate.h simulates the schedules with the
- * same model.
+ * Prices: the time of a collective in seconds, by a formula from its cost (struct coll_cost).
+ * `auto` chooses the algorithm with the lowest price; simulate.h simulates the schedules with the
+ * same model. Pure functions; any thread.
  *
- * The model of a rank: one port out and one port in, which carry one message after another, and one
- * core, which moves, encrypts and adds. The three work at the same time on different parts of the
- * data (the frontier rule of sched.h), so a rank is as slow as the slowest of them, not as their
- * sum. Times on the core add up, because a collective runs on one thread. The price is the longer
- * of two times.
+ * The model of a rank: a port out and a port in, which carry one message after another, and a core,
+ * which copies, encrypts and adds. The three work at the same time on different parts of the data
+ * (the frontier rule of sched.h), so the time of a rank is the maximum of their times, not the sum.
+ * Times on the core add up, because a collective runs on one thread. The price is the maximum of
+ * two times.
  *
  * - The work of the busiest rank, and one latency for the last message:
  *
  *       max(messages*message + leaves*egress, incoming*message + enters*ingress,
  *           messages*turn + (sent + received)*copy + crosses*tls + reduced*reduce) + latency
  *
- *   Bytes are S, the bytes of the vector, times the figures of the row. A host has one port out and
- *   one in, which its ranks share: `leaves` and `enters` are the bytes of the busiest host, and
- *   those of the busiest rank if every rank has its own host. Inside a host messages pass no port
- *   and are not encrypted. `incoming` is the number of messages received, estimated with the length
- *   of those sent. In rounds in which this rank sends nothing it waits for a first part from
- *   others: each such round adds message + first. A pipeline that has to fill before this rank is
- *   busy, and to empty afterwards, adds its `idle` rounds in full, as below.
+ *   Bytes are S, the bytes of the vector, times the figures of the cost. A host has one port out
+ * and one port in, which its ranks share: `leaves` and `enters` are the bytes of the busiest host.
+ * Inside a host messages pass no port and are not encrypted. `incoming` is the number of messages
+ * received, estimated by the length of those sent. A round in which this rank sends nothing adds
+ * message + first, because the rank waits for a first part from others. The `idle` rounds, in which
+ * a pipeline fills before this rank is busy and empties afterwards, are added in full, as below.
  *
- *   Where messages of several ranks meet at ports (`meets`), bytes count 1.1 times there. Over 4
- *   links of 1 Gbit/s an allreduce of 32 MiB takes 1.08 of its bytes' time by ring_chunked, 1.14 to
- *   1.24 by circulant and halving_doubling; over 4 of 100 Mbit/s that 4 ranks share 1.10 by hosts,
- *   1.24 by halving_doubling.
+ *   If messages of several ranks meet at ports (`meets`), the time of bytes at ports is multiplied
+ * by 1.1. Over 4 links of 1 Gbit/s an allreduce of 32 MiB takes 1.08 of its bytes' time by
+ * ring_chunked, 1.14 to 1.24 by circulant and halving_doubling; over 4 of 100 Mbit/s that 4 ranks
+ * share 1.10 by hosts, 1.24 by halving_doubling.
  *
- *   With `lends` the middle term is (received - reduced + copies + moved)*copy, what is added in a
- *   wider type counts twice, exchanges in pairs take 1.15 times as long, and there is one latency
- *   a round, for ranks hand over whole messages.
+ *   With `lends`, the term of copies is (received - reduced + copies + moved)*copy. What is added
+ * in a wider type counts twice. Exchanges in pairs take 1.15 times as long. Every round has one
+ * latency, because ranks pass on whole messages.
  *
- *   The rates of the core assume that all ranks of the host work all the time (`crowd`). If only
- *   the part `busy` of the work is there, as in a reduce to one rank, they are faster, at most as
- *   fast as one rank alone. That is counted in the schedules of the ranks (coll_count_work).
+ *   The rates of the core assume that all ranks of a host work all the time (`crowd`). If `busy` is
+ * less than 1, as in a reduce to one rank, the core is faster, at most as fast as for one rank
+ * alone.
  * - The path of the first part through all rounds, followed by the rest of the last message:
  *
  *       rounds * (latency + message + turn + first) + rest
  *
- *   where first is the time of a grain, or of a shorter message, at the slowest of the rates on its
- *   path, for messages between hosts. If ranks of a host send at the same time they share its port:
- *   then first is longer by their number, which is taken to be what leaves the host over what its
- *   busiest rank sends. A round inside a host has its latency and only the core's rate, of one
- *   rank alone: the others wait.
+ *   For messages between hosts, first is the time of a grain, or of a shorter message, at the
+ * slowest rate on its path. If ranks of a host send at the same time they share its port: first is
+ * then multiplied by their number, which is estimated as the bytes that leave the host divided by
+ * those that its busiest rank sends. A round inside a host has the latency `inside` and only the
+ * core's rate, for one rank alone, because the others wait.
  *
  * These overlap: transfer, encryption and addition; the two directions; a latency and the bytes of
  * other messages; forwarding the first part of a message and receiving the rest. Bytes that pass
- * one port or core do not overlap. The formula ignores waiting for a rank that is busy with
- * another, which occurs if phases or ranks have unequal shares; for those it is too low. It is too
- * high if the figures of a row are upper bounds: for few elements, and between powers of two.
+ * the same port or core do not overlap. The formula ignores the time in which a rank waits for
+ * another that is busy with a third. So it is too low if phases or ranks have unequal shares. It is
+ * too high if figures of the cost are upper bounds: for few elements, and between powers of two.
  * tests/unit/test_simulate.c compares it with the simulator.
  *
  * A message occupies its sender's port out and, `latency` later, its receiver's port in for
@@ -56,8 +55,7 @@
  * where sending to n - 1 others takes (n - 1)(L + m/B). Latencies overlap; the costs of messages do
  * not.
  *
- * With store_and_forward a rank forwards a message only when it has all of it: the grain is the
- * message.
+ * With store_and_forward a rank forwards a message only when it has received all of it.
  */
 #ifndef COLLCTL_PRICE_PRICE_H
 #define COLLCTL_PRICE_PRICE_H
@@ -75,17 +73,17 @@ struct price_model {
 	double copy;    /* s/B of the core to send, receive or copy */
 	double tls;     /* additional s/B of the core at either end; 0: --insecure */
 	double reduce;  /* s/B of the core to add */
-	double turn;    /* s of the core per message sent, if ranks share the core */
-	double crowd;   /* ranks for each processor that the rates of the core assume; 0: 1 */
-	double file;    /* s/B of files, read and written, beside all else; 0: ignored */
-	double grain;   /* B that a rank forwards at once: a TLS record */
-	/* Devices: seconds a task, s/B of a copy to or from a device, s/B that arithmetic on a
-	 * device reads or writes. Only the simulator uses them: they are the same for all
+	double turn;    /* s of the core per message sent, if ranks share a processor */
+	double crowd;   /* the ranks per processor that the rates of the core assume; 0: 1 */
+	double file;    /* s/B to read or write files, in parallel with all else; 0: ignored */
+	double grain;   /* B, the part of a message that a rank forwards at once: a TLS record */
+	/* Devices: s per task; s/B of a copy to or from a device; s/B that arithmetic on a device
+	 * reads or writes. Only the simulator uses them, because they are the same for all
 	 * algorithms. */
 	double device_start, device_copy, device_fold;
 	bool store_and_forward;
-	/* Ranks read from each other's memory: a message costs its sender nothing, and its receiver
-	 * `copy`, or `reduce` if it adds it. */
+	/* Ranks read each other's memory: the bytes of a message take no time of the sender, and
+	 * `copy` or, if they are added, `reduce` of the receiver. */
 	bool lends;
 };
 
@@ -103,35 +101,35 @@ struct price_model {
  */
 extern const struct price_model price_default;
 
-/* @m with the devices of @devices. */
+/* @m with the rates of devices from @devices. */
 struct price_model price_with_devices(const struct price_model *m,
                                       const struct price_model *devices);
 
-/* The same, without encryption if @insecure. */
+/* @m, without encryption if @insecure. */
 struct price_model price_placed(const struct price_model *, bool insecure);
 
 /*
- * The same for ranks that share a host of @cpus processors: there is no network, but each rank has
- * only a share of a processor. A latency is a wake-up of PRICE_WAKE seconds times the ranks per
- * processor. If several ranks share a processor, a message costs a turn of PRICE_TURN seconds times
- * their number. From allreduces over loopback on two processors (`collctl bench allreduce -a all`):
- * 4 KiB between 2 ranks 9 us, between 4 35 us; 1 MiB between 8 by rabenseifner, 6 messages a rank,
- * 1.8 ms, by direct, 14 messages, 4.7 ms.
+ * @m for @size ranks on one host with @cpus processors: without a network, but each rank has only a
+ * share of a processor. A latency is a wake-up, PRICE_WAKE seconds times the ranks per processor.
+ * If several ranks share a processor, a message costs a turn, PRICE_TURN seconds times their
+ * number. From allreduces over loopback on two processors (`collctl bench allreduce -a all`): 4 KiB
+ * between 2 ranks 9 us, between 4 35 us; 1 MiB between 8 by rabenseifner, 6 messages a rank, 1.8
+ * ms, by direct, 14 messages, 4.7 ms.
  */
 struct price_model price_on_one_host(const struct price_model *, int size, int cpus);
 
 /*
- * The same, if they send to each other through memory that they share: what is sent is mostly in
- * the cache, and there are no system calls but for waking. From `collctl bench allreduce -a all
- * --lanes memory` on two processors: 4 KiB between 8 ranks by recursive_doubling (3 rounds, 3
- * messages a rank) 20 us, by halving_doubling (6 and 6) 30 us, by direct (2 and 14) 31 us; 1 MiB
- * between 4 ranks 76 to 97 us.
+ * The same, if the ranks send through shared memory: what is sent is mostly in the cache, and
+ * system calls are needed only to wake a rank. From `collctl bench allreduce -a all --lanes memory`
+ * on two processors: 4 KiB between 8 ranks by recursive_doubling (3 rounds, 3 messages a rank) 20
+ * us, by halving_doubling (6 and 6) 30 us, by direct (2 and 14) 31 us; 1 MiB between 4 ranks 76 to
+ * 97 us.
  */
 struct price_model price_in_memory(const struct price_model *, int size, int cpus);
 
 /*
- * The same for ranks of several hosts, at most @most on one, with @cpus processors each (0: one for
- * each rank). Their ports are those of the network.
+ * @m for ranks on several hosts, at most @most ranks on one, with @cpus processors each (0: one for
+ * each rank). The rates of ports are those of the network.
  */
 struct price_model price_on_hosts(const struct price_model *, int most, int cpus);
 #define PRICE_WAKE 5e-6

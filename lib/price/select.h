@@ -1,7 +1,7 @@
 /*
- * Selection: the choice of `auto`. Candidates are the collective's algorithms that run on the
- * arguments without falling back to another, give all ranks identical bits and, with --order rank,
- * can reduce in rank order. The choice is:
+ * Selection: the choice of `auto`. A candidate is an algorithm of the collective that does not fall
+ * back to another for the arguments, that gives all ranks identical bits (unless --allow-divergent)
+ * and that, with --order rank, reduces in rank order. The choice is:
  *
  * 1. sums of 16-bit floats that are sent as 16-bit floats, over at most SELECT_DIRECT_MAX ranks:
  *    `direct`, if the collective has it. It rounds once; the others round every partial sum that
@@ -11,15 +11,14 @@
  *    logarithmic scale;
  * 3. else the cheapest by the formula (lib/price/price.h).
  *
- * Rows that are names for other rows' steps with devices (COLL_DEVICES) are no candidates.
+ * Algorithms with COLL_DEVICES are no candidates. For a barrier the choice is all_to_one, whose
+ * links are those that the command uses without -a.
  *
- * For a barrier the choice is all_to_one: its links are those that the command uses without -a.
+ * The price of an algorithm depends on the type that it sends, which may be wider (select_wire).
+ * With --limit-rate, the port out is at most as fast as the limit, and measurements are ignored,
+ * because they were made without it.
  *
- * The price of an algorithm depends on the bytes that it sends: it sends some types as wider ones
- * (select_wire). With --limit-rate the port out is no faster than that, and measurements do not
- * count, because they were made without the limit.
- *
- * A pure function of its arguments, so that a script gets the same bits every day.
+ * Pure functions of their arguments, so the same command always gives the same bits. Any thread.
  */
 #ifndef COLLCTL_PRICE_SELECT_H
 #define COLLCTL_PRICE_SELECT_H
@@ -41,10 +40,10 @@ struct select_measured {
 	double seconds;
 };
 
-/* The contents of a tuning file (tuning.h). */
+/* The contents of a tuning file (tuning.h), which releases it. */
 struct select_tuning {
 	struct price_model rates;
-	struct price_model memory; /* rates in memory; without `lends`: the file has none */
+	struct price_model memory; /* rates through shared memory; valid if its `lends` is true */
 	struct select_measured *measured;
 	size_t nmeasured;
 };
@@ -60,19 +59,18 @@ struct select_args {
 	bool ordered;     /* --order rank */
 	bool divergent;   /* --allow-divergent */
 	bool insecure;    /* --insecure */
-	bool memory;      /* ranks of one host use memory lanes; several hosts: ignored */
+	bool memory;      /* if all ranks are on one host: they use memory lanes */
 	const int *host;  /* as in struct coll_args; NULL: unknown */
-	/* With host: number of processors of each host, 0: one for each rank. Else their number if
-	 * all ranks share a host, 0: several hosts. */
+	/* If host is not NULL: the number of processors of each host; 0: one for each rank. Else:
+	 * the number of processors if all ranks are on one host; 0: they are on several. */
 	int host_cpus;
 	unsigned base, steps; /* as in struct coll_args */
-	bool uneven;          /* alltoall: the ranks cut their arrays differently */
-	uint64_t limit_rate;  /* bytes per second that the rank with the lowest --limit-rate sends;
-	                       * 0: none has one */
+	bool uneven;          /* alltoall: the ranks divide their arrays differently */
+	uint64_t limit_rate;  /* the lowest --limit-rate of all ranks, bytes per second; 0: none */
 	const struct select_tuning *tuning; /* NULL: the built-in rates, nothing measured */
 };
 
-/* The reason to exclude an algorithm. */
+/* Is an algorithm a candidate? If not, why? */
 enum select_verdict {
 	SELECT_CANDIDATE,
 	SELECT_FALLS_BACK, /* falls back to another on these arguments */
@@ -81,7 +79,7 @@ enum select_verdict {
 };
 
 struct select_price {
-	const struct coll_algorithm *alg, *runs; /* runs: the fallback, else alg */
+	const struct coll_algorithm *alg, *runs; /* runs: what alg resolves to (coll_resolve) */
 	enum select_verdict verdict;
 	enum dtype wire;      /* the type that it sends */
 	uint64_t bytes;       /* of coll_count() elements of that type */
@@ -90,7 +88,7 @@ struct select_price {
 	uint64_t measured_at; /* the measured size nearest to bytes */
 };
 
-/* The reason for the choice. */
+/* The reason for the choice: rule 3, 2 or 1 above, or that of a barrier. */
 enum select_reason {
 	SELECT_BY_FORMULA,
 	SELECT_BY_MEASUREMENT,
@@ -109,26 +107,27 @@ struct selection {
 /* The type of the sum: an average with weights, or of integers, is summed in a wider type and
  * rounded once. */
 enum dtype select_summed(const struct select_args *);
-/* The type that @alg sends. With --order rank, partial sums and sums of several local inputs are
- * sent as f64, so only the result is rounded. Otherwise 8- and 16-bit floats are sent as f32 if a
- * rank has several inputs. If the algorithm sends partial sums, averages of 16-bit floats and all
- * reductions of 8-bit floats are sent as f32 too; sums and products of 16-bit floats are rounded at
- * each step. */
+/* The type that @alg sends.
+ * - With --order rank: partial sums, and sums of several local inputs, are sent as f64, so that
+ *   only the result is rounded.
+ * - Else, if a rank has several inputs: 8- and 16-bit floats are sent as f32.
+ * - Else, if the algorithm sends partial sums: averages of 16-bit floats and all reductions of
+ *   8-bit floats are sent as f32; sums and products of 16-bit floats are rounded at each step. */
 enum dtype select_wire(const struct select_args *, const struct coll_algorithm *alg);
 
-/* Choose, and record the reason. 0, or -1: out of memory. The caller releases the selection in
- * either case. */
+/* Choose, with the prices of all algorithms and the reason. ERR_RESOURCE. The caller releases the
+ * selection in either case. */
 int select_all(const struct select_args *, struct selection *, struct err *err);
 void selection_release(struct selection *);
 
-/* Only the choice; *alg NULL: no candidate. 0, or -1: out of memory. */
+/* Only the choice; *alg NULL: there is no candidate. ERR_RESOURCE. */
 int select_auto(const struct select_args *, const struct coll_algorithm **alg, struct err *err);
 
-/* Do the ranks of @a send to each other through memory, as far as is known? */
+/* Do all ranks of @a send through shared memory, as far as is known? */
 bool select_in_memory(const struct select_args *a);
 
-/* The price model for @a: the tuning file's rates, or the built-in rates for this placement of
- * ranks; without the cost of TLS if @a is insecure; with its limit. */
+/* The price model for @a: the rates of the tuning file or the built-in ones, for this placement of
+ * ranks, --insecure and --limit-rate. */
 struct price_model select_model(const struct select_args *a);
 
 #endif

@@ -1,29 +1,30 @@
 /*
  * The simulator: runs the schedules of all ranks in the model of price.h and computes when the last
- * step is done. It moves no data: a step has two times, when its first and when its last elements
- * are done; its progress in between is linear.
+ * step is done, in seconds. It moves no data: a step has two times, at which its first and its last
+ * elements are done; its progress between them is linear.
  *
  * 1. A step may start when the first elements that it needs are available (the frontier rule of
  *    sched.h). It ends no earlier than the last elements that it needs, plus its own time for the
  *    rest. With store_and_forward it starts when all elements that it needs are available.
  * 2. A message is a stream: the sender's core moves it, it passes the sender's port out and,
  *    `latency` later, the receiver's port in, and the receiver's core moves and perhaps adds it.
- *    All this overlaps except for the first grain. A message does not wait at the port in until its
- *    receiver needs it: the buffers between two ranks are unlimited.
- * 3. A port carries one message after another: the port out first the one that is first in the
- *    schedule among those that can start, the port in first the one that arrives first. A core
- *    begins new work at once; the work ends when all earlier work has ended too. Ports and cores
- *    work at their own rates; a slower stream leaves them time for others.
- *    If ranks share hosts, a message to another host then passes the port out of its host and,
- * before the receiver's own, the port in of that one, first come, first served. A message inside a
- * host passes no port, is not encrypted, and has the latency `inside`; the ranks' ports only take
- * their time per message.
+ *    All this overlaps, except for the first grain. The buffers between two ranks are unlimited: a
+ *    message does not wait until its receiver needs it.
+ * 3. A port carries one message after another. The port out takes, of the messages that can start,
+ *    the first in the schedule; the port in takes the one that arrives first. A core begins new
+ *    work at once; the work ends when all earlier work has ended, too. Ports and cores work at
+ *    their own rates; if a stream is slower, they have time for others. If ranks share hosts, a
+ *    message to another host also passes, after the sender's port out, the port out of its host
+ *    and, before the receiver's port in, the port in of the receiver's host, first come, first
+ *    served. A message inside a host passes no port of a host, is not encrypted, and has the
+ *    latency `inside`; the ranks' own ports only take their time per message.
  * 4. Messages from one rank to another stay in their order.
- * 5. READ and WRITE cost nothing, or the model's file rate, which overlaps with everything. COPY,
- *    REDUCE and folding local inputs are work of the core.
+ * 5. READ and WRITE take no time or, if the model has a file rate, time that overlaps with
+ *    everything. COPY, REDUCE and LOCAL_REDUCE are work of the core.
  *
- * Deterministic: the same schedules and model give the same result. Memory is linear in the steps
- * and dependencies, some 50 and 20 bytes each; each rank's schedule is freed after reading it.
+ * Deterministic: the same schedules and model give the same result. Memory: about 50 bytes per step
+ * and 20 per dependency; simulate_algorithm frees each rank's schedule after reading it. One
+ * thread.
  */
 #ifndef COLLCTL_PRICE_SIMULATE_H
 #define COLLCTL_PRICE_SIMULATE_H
@@ -32,7 +33,8 @@
 
 #define SIMULATE_TEXT 256
 
-/* The most steps of all ranks that are simulated: seconds of work and one to two gigabytes. */
+/* The most steps, of all ranks, that are simulated: this takes seconds, and one to two
+ * gigabytes. */
 #define SIMULATE_STEPS_MAX (UINT64_C(1) << 24)
 
 struct simulation {
@@ -41,17 +43,18 @@ struct simulation {
 	uint64_t steps; /* steps of all ranks that have a cost */
 };
 
-/* What the ranks do, and when, in seconds. */
+/* Something that a rank does. Times are seconds. */
 struct simulated_event {
 	enum { SIMULATED_MESSAGE, SIMULATED_STEP } kind;
-	int rank, peer;    /* a message: from, to; else peer is -1 */
-	unsigned op;       /* enum sched_op: what the receiver does with it; the step */
-	double start, end; /* a message: the sender's first element, the receiver's last */
+	int rank, peer;    /* of a message: from, to; else peer is -1 */
+	unsigned op;       /* enum sched_op: of the step; of a message, of the receiver's step */
+	double start, end; /* of a message: the sender's first element, the receiver's last */
 	uint64_t bytes;
 };
 
-/* Gets each message and each local step that has a cost, after the simulation, rank by rank in the
- * order of their schedules (a message in the sender's). False: memory is short. */
+/* After the simulation, `event` is called for each message and each local step that takes time,
+ * rank by rank, in the order of the schedules (of a message, the sender's). It returns false if
+ * memory is short, which fails the simulation. */
 struct simulate_observer {
 	bool (*event)(void *ctx, const struct simulated_event *);
 	void *ctx;
@@ -68,7 +71,7 @@ bool simulate_observed(const struct price_model *, struct sched *const *scheds, 
                        const int *host, unsigned esize, const struct simulate_observer *,
                        struct simulation *out, char *why);
 
-/* Estimate the steps of the schedules of all ranks of @alg from those of three ranks. False, with
+/* Estimate the number of steps of all ranks of @alg from the schedules of three ranks. False, with
  * the reason in @why, if these cannot be built. */
 bool simulate_estimate(const struct coll_algorithm *alg, const struct coll_args *args,
                        uint64_t *steps, char *why);

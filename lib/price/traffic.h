@@ -1,5 +1,6 @@
 /*
- * Traffic between hosts: what the messages of a collective carry from one host to another.
+ * Traffic between hosts: counts the elements and messages of a collective that go from one host to
+ * another. Pure functions; any thread.
  */
 #ifndef COLLCTL_PRICE_TRAFFIC_H
 #define COLLCTL_PRICE_TRAFFIC_H
@@ -7,26 +8,27 @@
 #include "lib/sched/sched.h"
 
 struct traffic {
-	uint64_t leaves;   /* elements that leave the host that sends most to others ... */
-	uint64_t enters;   /* ... and that enter the one that receives most */
-	uint64_t sent;     /* elements sent to other hosts by the rank that sends most there ... */
-	uint64_t pieces;   /* ... and its messages to there */
-	uint64_t received; /* received from other hosts by the rank that receives most from there */
-	uint64_t crosses;  /* both together, of the rank that has most */
+	uint64_t leaves; /* elements that leave the host that sends most to other hosts */
+	uint64_t enters; /* elements that enter the host that receives most from other hosts */
+	uint64_t sent;   /* elements to other hosts, of the rank that sends most there */
+	uint64_t pieces; /* messages of that rank to other hosts */
+	uint64_t
+	        received; /* elements from other hosts, of the rank that receives most from there */
+	uint64_t crosses; /* elements to and from other hosts, of the rank that has most */
 	uint64_t messages; /* of all ranks */
-	uint64_t outer;    /* of these between hosts */
+	uint64_t outer;    /* number of these that are between hosts */
 };
 
-/* Of the finished schedules of all ranks. False: no memory. */
+/* Count in the finished schedules of all ranks. False: no memory. */
 bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size,
                           struct traffic *out);
 
-/* The ranks up to which traffic_of counts all ranks. Of more it counts those of some hosts: the
- * first and the last, the root's, one in the middle, and one of those with most ranks. */
+/* Up to this number of ranks, traffic_of counts all ranks. Above, it counts only the ranks of some
+ * hosts: the first, the last, the root's, one in the middle, and one of those with most ranks. */
 #define TRAFFIC_ALL 512
 
-/* Of the schedules that @alg emits for @args (args->rank is ignored), whose hosts are known. False:
- * they cannot be emitted. */
+/* Count in the schedules that @alg emits for @args (args->rank is ignored), whose hosts must be
+ * known. False: they cannot be emitted. */
 bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args,
                 struct traffic *out);
 

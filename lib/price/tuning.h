@@ -1,5 +1,6 @@
 /*
- * The tuning file (--tuning FILE): measurements by `bench`, from which `auto` chooses.
+ * The tuning file (--tuning FILE): rates and measurements by `bench`, by which `auto` chooses. One
+ * thread.
  *
  *     {"version": 1,
  *      "rates": {"latency": 5e-05, "egress": 8.5e-10, ...},
@@ -7,12 +8,13 @@
  *      "measured": [{"collective": "allreduce", "size": 4, "secure": true, "bytes": 4096,
  *                    "times": {"circulant": 0.00021, "recursive_doubling": 0.00013}}, ...]}
  *
- * "rates" has the members of struct price_model by name, in seconds, seconds per byte and bytes; a
- * missing member has the built-in rate. Both lists may be absent. "memory_rates" are those of ranks
- * that share a host and send through its memory; a row of such ranks has "memory": true. `bench`
- * writes the same rates of devices to both lists, and keeps the old ones if it measures no device.
- * "size" is the number of ranks, "bytes" the size of the vector (coll_count() elements). Unknown
- * keys, collectives and algorithms are errors, which name the file and the key.
+ * "rates" has the members of struct price_model by name, in seconds, seconds per byte and bytes.
+ * "memory_rates" has those of ranks that send through shared memory. A missing member has the
+ * built-in rate; both objects may be missing. In "measured", "size" is the number of ranks, "bytes"
+ * the size of the vector (coll_count() elements); "memory": true is a measurement through shared
+ * memory. `bench` writes the same rates of devices to both objects, and keeps the old ones if it
+ * measures no device. Unknown keys, collectives and algorithms are errors, which name the file and
+ * the key.
  */
 #ifndef COLLCTL_PRICE_TUNING_H
 #define COLLCTL_PRICE_TUNING_H
@@ -24,17 +26,18 @@
 void tuning_init(struct select_tuning *t);
 void tuning_release(struct select_tuning *t);
 
-/* Read the file into *@t, which need not be initialised. The caller releases it in either case.
+/* Read the file into *t, which need not be initialised. The caller releases it in either case.
  * ERR_INPUT. */
 int tuning_read(struct select_tuning *t, const char *path, struct err *err);
-/* The same of a file that `bench` or `check` will replace: @path may be NULL, or not exist yet. */
+/* The same for a file that `bench` or `check` will replace: @path may be NULL, and need not
+ * exist. */
 int tuning_read_old(struct select_tuning *t, const char *path, struct err *err);
 
 /* Add a measurement. It replaces one of the same algorithm, size, connection and bytes. Seconds
  * must be positive. ERR_RESOURCE. */
 int tuning_add(struct select_tuning *t, const struct select_measured *m, struct err *err);
 
-/* Write @t to @path. The old file stays until the new one is complete. ERR_OUTPUT. */
+/* Write *t to @path; an old file is replaced only when the new one is complete. ERR_OUTPUT. */
 int tuning_write(const struct select_tuning *t, const char *path, struct err *err);
 
 #endif

@@ -17,19 +17,19 @@ struct verify {
 	struct graph g;
 	struct nodes nodes;
 	struct pieces **bufs;    /* [rank][buffer] */
-	struct pieces **outs;    /* [rank][output] */
-	struct pieces *arrived;  /* [rank], for an exchange: the elements that have arrived */
-	struct pieces *messages; /* [step]: the values that a send put on its lane */
-	uint32_t *first_leaf;    /* [size + 1]: the index of the rank's first input among all */
-	uint32_t *seen_leaf;     /* [all inputs] */
-	uint32_t *seen_node;     /* [nodes] */
+	struct pieces **outs;    /* [rank][output]: what was written to the output */
+	struct pieces *arrived;  /* [rank], of an exchange: the elements that have arrived */
+	struct pieces *messages; /* [step]: the values that a send has put on its lane */
+	uint32_t *first_leaf; /* [size + 1]: the index of the rank's first input among all inputs */
+	uint32_t *seen_leaf;  /* [all inputs]: the epoch of the last visit */
+	uint32_t *seen_node;  /* [nodes]: the same */
 	size_t seen_cap;
-	uint32_t epoch; /* the mark of the current walk in seen_* */
+	uint32_t epoch; /* number of the current traversal of a tree */
 	bool failed;
 	char *why;
 };
 
-/* Record the first defect; returns false. */
+/* Record a defect, if it is the first; return false. */
 __attribute__((format(printf, 2, 3))) bool verify_defect(struct verify *v, const char *fmt, ...);
 bool verify_nomem(struct verify *v);
 
@@ -38,17 +38,17 @@ static inline struct coll_layout verify_layout(const struct verify *v, int rank)
 	return coll_layout(v->alg->kind, rank, v->size, v->args[rank].root);
 }
 
-/* Each returns false with a defect. */
+/* Each returns false if it has recorded a defect. */
 bool verify_races(struct verify *v);
 /* Run all steps in one order that dependencies and lanes allow; then check the outputs. */
 bool verify_values(struct verify *v, enum graph_policy policy);
 bool verify_outputs(struct verify *v);
-/* For an exchange: check that @message belongs to rank @rank, from rank @peer; and, at the end,
- * that all elements have arrived. */
+/* Of an exchange: check that @message to @rank has values of rank @peer; at the end, check that all
+ * elements have arrived. */
 bool verify_arrival(struct verify *v, int rank, int peer, const struct pieces *message);
 bool verify_arrivals(struct verify *v);
-/* Do all schedules finish over lanes of one element or, if @lent, over lanes on which a send is
- * done when its peer has taken the elements? */
+/* Do all schedules finish over lanes that buffer one element? @lent: over lanes on which a send is
+ * done once its peer has consumed the elements. */
 bool verify_lanes(struct verify *v, bool lent);
 
 #endif

@@ -1,7 +1,7 @@
 /*
  * The arguments of a collective: its kind, the ranks, and the blocks of the vector; and which
- * blocks a rank's input and output have. Pure. Units: every offset, length and count is in
- * elements.
+ * blocks a rank's input and output cover. Pure functions; any thread. Every offset, length and
+ * count is in elements.
  */
 #ifndef COLLCTL_SCHED_COLL_ARGS_H
 #define COLLCTL_SCHED_COLL_ARGS_H
@@ -29,50 +29,54 @@ enum coll_kind {
 const char *coll_name(enum coll_kind kind);              /* "allreduce", "reduce-scatter", ... */
 int coll_by_name(const char *name, enum coll_kind *out); /* 0, or -1: unknown */
 
-/* The arguments of a collective: the input of an emitter. */
+/* The arguments of a collective, from which an algorithm emits one rank's schedule. The caller owns
+ * the arrays, which must outlive the call that gets them. */
 struct coll_args {
 	int rank, size, root;
-	int ninputs;  /* N local input buffers, >= 1 (a barrier: one element of `band`, as input and
-	                 output) */
+	int ninputs; /* N, the number of local input buffers, >= 1. A barrier's input and output are
+	                one element */
 	int noutputs; /* output files; 0: the output stays in its buffer */
-	/* 0: all buffers are in host memory. Else input i and output i are in the memory of device
-	 * i mod devices. The algorithm itself runs in host memory: the inputs are folded on device
-	 * 0, and copies connect the two (sched_build). Ranks may differ in it. */
+	/* The number of devices of the rank; ranks may differ in it. 0: all buffers are in host
+	 * memory. Else input i is in the memory of device i mod devices, and output i, too. The
+	 * algorithm still runs in host memory: sched_build adds a fold of the inputs on device 0,
+	 * and copies between device and host memory. */
 	int devices;
-	const uint64_t *off; /* off[size+1], off[0] = 0: block j is elements [off[j], off[j+1]).
-	                      * alltoall: the part of this rank's input that rank j gets */
-	/* alltoall: recv_off[size+1]: where this rank's output has the part from rank j. NULL: off
-	 * is the same on every rank. NULL for all other collectives. */
+	const uint64_t *
+	        off; /* off[size+1], off[0] = 0: block j is elements [off[j], off[j+1]). In an
+	                alltoall, block j is the part of this rank's input that is sent to rank j */
+	/* Only alltoall: recv_off[size+1]: in this rank's output, the part from rank j is
+	 * [recv_off[j], recv_off[j+1]). NULL: off is the same on every rank. */
 	const uint64_t *recv_off;
-	/* host[size]: the host of each rank, 0 .. hosts-1, numbered by their first rank; NULL:
-	 * unknown */
+	/* host[size]: the host of each rank. The hosts are numbered 0 .. hosts-1 in the order of
+	 * their lowest ranks. NULL: not known */
 	const int *host;
 	unsigned base;  /* bcube, bruck: the radix; 0: the algorithm's default */
-	unsigned steps; /* exchange: C */
+	unsigned steps; /* exchange: the number C of a rank's partners */
 	unsigned esize; /* bytes of an element, for algorithms that choose by size (tuned) */
-	/* For a caller that builds the schedules of many ranks. checked: another rank's schedule
-	 * was built with the same off and recv_off, so they ascend. loaded: the inputs are in their
-	 * buffers, so there are no READ steps. */
+	/* For a caller that builds the schedules of many ranks. checked: off and recv_off are known
+	 * to ascend, because another rank's schedule was built with them. loaded: the inputs are
+	 * already in their buffers, so no READ steps are added. */
 	bool checked, loaded;
 };
 
-/* The number of elements of all blocks: of the vector or, in an alltoall, of the rank's input. */
+/* The number of elements in all blocks: the length of the vector; in an alltoall, of the rank's
+ * input. */
 static inline uint64_t coll_count(const struct coll_args *a)
 {
 	return a->off[a->size];
 }
 
-/* alltoall: where the part from rank @j begins in the output (j = size: its end). */
+/* alltoall: the offset in the output of the part from rank @j (j = size: the end of the output). */
 static inline uint64_t coll_recv_at(const struct coll_args *a, int j)
 {
 	return a->recv_off ? a->recv_off[j] : (uint64_t)j * (a->off[a->rank + 1] - a->off[a->rank]);
 }
 
 /*
- * The blocks that a rank's input and output cover: [lo, hi), empty if the rank has none. Element 0
- * of the input is element off[in_lo] of the collective. If in_place is set and one range contains
- * the other, a single input and the output share a buffer. The output of an alltoall has its own
- * blocks (coll_recv_at).
+ * The range of blocks [lo, hi) that a rank's input and output cover; empty if the rank has none.
+ * Element 0 of the input is element off[in_lo] of the vector. If in_place is set and one of the two
+ * ranges contains the other, a single input and the output share a buffer. The blocks of an
+ * alltoall's output are not those of its input (coll_recv_at).
  */
 struct coll_layout {
 	int in_lo, in_hi, out_lo, out_hi;
@@ -80,24 +84,23 @@ struct coll_layout {
 };
 struct coll_layout coll_layout(enum coll_kind kind, int rank, int size, int root);
 
-/* The offset of block @j in the rank's input or output, for j in [lo, hi] of its layout. So
- * coll_in_at(.., in_hi) is the input's length. */
+/* The offset of block @j in the rank's input or output, for lo <= j <= hi of its layout. So
+ * coll_in_at(.., in_hi) is the length of the input. */
 uint64_t coll_in_at(enum coll_kind kind, const struct coll_args *, int j);
 uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *, int j);
 
-/* Does the collective take an operation? (A barrier has a fixed one.) */
+/* Does the user choose an operation for the collective? (A barrier's is fixed.) */
 bool coll_reduces(enum coll_kind kind);
-/* Does the collective take several local inputs, which are folded into one contribution? Other
- * collectives take one. */
+/* May a rank have several local inputs, which are folded into one? Otherwise it has at most one. */
 bool coll_takes_several(enum coll_kind kind);
 
-/* For an alltoall that sends @counts[i * size + j] elements from rank i to rank j: the offsets of
- * @rank's parts in its input (@off[size + 1]) and in its output (@recv_off[size + 1]). */
+/* For an alltoall in which rank i sends @counts[i * size + j] elements to rank j, compute @rank's
+ * offsets: of its input into @off[size + 1], of its output into @recv_off[size + 1]. */
 void coll_offsets(const uint64_t *counts, int size, int rank, uint64_t *off, uint64_t *recv_off);
 
-/* The block layout of numpy.array_split: the first n mod size blocks have one element more. The
- * beginning of block @j (j = size: the end of the last), and of all blocks in @off[size + 1].
- */
+/* Divide @n elements as numpy.array_split does: the first n mod size blocks have one element more
+ * than the others. coll_split_at returns the offset of block @j (j = size: @n); coll_split writes
+ * all offsets to @off[size + 1]. */
 uint64_t coll_split_at(uint64_t n, int size, int j);
 void coll_split(uint64_t n, int size, uint64_t *off);
 

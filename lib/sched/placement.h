@@ -1,5 +1,5 @@
 /*
- * Placement: which ranks share a host (coll_args.host).
+ * Placement: which ranks share a host (coll_args.host). Pure functions; any thread.
  */
 #ifndef COLLCTL_SCHED_PLACEMENT_H
 #define COLLCTL_SCHED_PLACEMENT_H
@@ -8,11 +8,11 @@
 
 /* The number of hosts; 0: unknown. */
 int hosts_count(const struct coll_args *a);
-/* Are there several hosts, and do ranks share one? */
+/* Are there several hosts, of which at least one has several ranks? */
 bool hosts_shared(const struct coll_args *a);
 
-/* How many ranks the hosts have. All zero: not hosts_shared. Without memory the widest range that
- * is possible. */
+/* The numbers of ranks on the hosts. All members are 0 unless hosts_shared. If memory runs out,
+ * least and most are the widest possible range, and together is false. */
 struct hosts_sizes {
 	int n;           /* number of hosts */
 	int least, most; /* of ranks on a host */

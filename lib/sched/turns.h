@@ -1,6 +1,7 @@
 /*
- * Turns: the order in which the steps of a schedule need the elements of an input first, or have
- * completed those of an output.
+ * Turns: which step of a schedule is the first that accesses an element of an input, or the last
+ * that writes an element of the output. sched_build orders READ and WRITE steps by them. Pure;
+ * lengths are elements.
  */
 #ifndef COLLCTL_SCHED_TURNS_H
 #define COLLCTL_SCHED_TURNS_H
@@ -9,17 +10,16 @@
 
 #define TURN_NEVER UINT64_MAX
 
-/* Elements [lo, hi) of an input or the output. */
+/* Elements [lo, hi) of an input or the output that have the same step. */
 struct turn {
 	uint64_t lo, hi;
-	/* The step that needs them first, TURN_NEVER if none does; of the output: the step that
-	 * writes them last + 1, 0 if none does. */
+	/* Of an input: the index of the first step that accesses them; TURN_NEVER: no step does. Of
+	 * the output: 1 + the index of the last step that writes them; 0: no step does. */
 	uint64_t when;
 };
 
-/* The turns of the elements [0, len) of the buffer from @base on, in order. Elements that the same
- * step accesses first (@first), or writes last, are one turn. The caller frees them. NULL: no
- * memory. */
+/* The turns of the @len elements at @base, sorted by `when`, then by lo. @first: of an input; else
+ * of the output. *@nturns: their number. The caller frees them. NULL: no memory. */
 struct turn *turns_of(const struct sched_step *steps, size_t nsteps, struct sched_span base,
                       uint64_t len, bool first, size_t *nturns);
 

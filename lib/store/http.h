@@ -1,16 +1,20 @@
 /*
- * The HTTP client of the stores: one request at a time, which blocks until its answer or a
- * deadline. libcurl is opened at run time (dlopen), only by commands that need a store. Transient
- * failures are retried with a bounded back-off, by a few requests a second at most. Bodies are
- * capped; redirects are not followed; no proxy is used, whatever the environment says: a job's
- * store is inside its network, and the address of the connection to it is the one that a rank
+ * The HTTP client of the stores, over libcurl, which is opened at run time (dlopen) by commands
+ * that need a store. It sends one request at a time and blocks until the answer or a deadline.
+ * Transient failures are retried with a bounded back-off, at most a few times a second. The size of
+ * answers is limited. Redirects are not followed. No proxy is used, even if the environment names
+ * one, because the local address of the connection to the store is the address that a rank
  * advertises.
  *
- * Several hosts are the members of one store: when one fails, the next is tried. For https the
- * certificates of ca_file, else of CURL_CA_BUNDLE or SSL_CERT_FILE, else the system's are trusted.
+ * If the URL has several hosts, they serve one store: after a failure the next host is tried. For
+ * https the trusted certificates are those of ca_file; else those of CURL_CA_BUNDLE or
+ * SSL_CERT_FILE; else the system's.
  *
- * Errors: ERR_RENDEZVOUS, with the URL of the host that was asked last; ERR_AUTH if a certificate
- * does not verify; ERR_USAGE for an unusable URL; ERR_RESOURCE; ERR_OTHER, "interrupted".
+ * One thread at a time, except http_wake.
+ *
+ * Errors: ERR_RENDEZVOUS names the URL of the last host; ERR_AUTH: a certificate does not verify;
+ * ERR_USAGE: the URL is not usable; ERR_RESOURCE, also if libcurl is missing; ERR_OTHER,
+ * "interrupted": is_asked returned true.
  */
 #ifndef COLLCTL_STORE_HTTP_H
 #define COLLCTL_STORE_HTTP_H
@@ -24,38 +28,40 @@
 
 #define HTTP_BODY_MAX ((size_t)128 << 10) /* bytes of an answer */
 #define HTTP_KEY_MAX  1024                /* bytes of a key, its prefix included */
-#define HTTP_WAIT_MAX (30 * NS_PER_SEC)   /* of one request that waits for a change */
-#define HTTP_TIME     (10 * NS_PER_SEC)   /* for the answer to any other request */
+#define HTTP_WAIT_MAX (30 * NS_PER_SEC)   /* the longest wait of one blocking query */
+#define HTTP_TIME     (10 * NS_PER_SEC)   /* the limit for the answer to any other request */
 
 struct http_conf {
 	/* [NAME+]http[s]://HOST[:PORT][,HOST[:PORT]...][/PREFIX] */
 	const char *url;
-	int default_port;                           /* 0: that of the scheme */
-	bool several;                               /* hosts are allowed */
-	const char *type;                           /* of the bodies that are sent */
+	int default_port;                           /* 0: the scheme's */
+	bool several;                               /* the URL may have several hosts */
+	const char *type;                           /* Content-Type of the bodies that are sent */
 	const char *ca_file, *cert_file, *key_file; /* PEM, or NULL */
-	bool (*is_asked)(void *ctx);                /* true: stop */
-	/* May be NULL: one header line as received, with its CRLF and without a NUL. */
+	bool (*is_asked)(void *ctx);                /* called during requests; true: stop */
+	/* Called for each header line of an answer, with its CRLF and without a NUL. May be
+	 * NULL. */
 	void (*on_header)(void *ctx, const char *line, size_t len);
-	/* May be NULL: write to @text what the body of an error says, as a message. Pure. */
+	/* Write to @text a message from the body of an error. Pure. May be NULL. */
 	void (*explain)(const char *body, size_t len, char *text, size_t cap);
 	void *ctx;
 };
 
 struct http_request {
 	const char *method; /* "GET", "POST", ... */
-	const char *path;   /* from "/" on, with the query, percent-encoded */
-	const char *retry;  /* the path after a failure; NULL: the same */
+	const char *path;   /* begins with "/"; with the query, percent-encoded */
+	const char *retry;  /* the path for tries after a failure; NULL: the same */
 	const void *data;   /* the body; NULL: none */
 	size_t len;
 	int64_t limit; /* ns for one try */
-	/* Is the part of the body that has come all that is needed? NULL: the end tells. */
+	/* Is this beginning of the body sufficient, so that the request may end? NULL: wait for the
+	 * end of the body. */
 	bool (*is_enough)(void *ctx, const char *body, size_t len);
 	void *ctx;
 };
 
 struct http {
-	/* the last answer */
+	/* the last answer; owned by the client, valid until the next request */
 	long status; /* neither 3xx nor a transient failure */
 	char *body;
 	size_t body_len;
@@ -64,39 +70,44 @@ struct http {
 	struct http_client *client;
 };
 
-/* Opens no connection yet. */
+/* Opens no connection yet. *conf is copied; its strings must outlive the client. On failure there
+ * is nothing to release. */
 int http_init(struct http *, const struct http_conf *, struct err *err);
-/* The answer and the secret are wiped. */
+/* Also wipes the answer and the secret. */
 void http_release(struct http *);
 
-/* The URL's path, "/team/x" or "", and the URL of the host that was asked last, for messages. */
+/* Owned by the client: the URL's path, "/team/x" or ""; the URL of the last host, for messages. The
+ * number of hosts. */
 const char *http_prefix(const struct http *);
 const char *http_name(const struct http *);
 int http_hosts(const struct http *);
 
-/* Send "NAME: VALUE" with each request from now on, in place of the last one. @value NULL: none.
- * ERR_USAGE if it has a line break or is too long. */
+/* Send the header "NAME: VALUE" with each further request; it replaces that of the previous call.
+ * @value NULL: send none. ERR_USAGE: @value has a line break or is too long. */
 int http_set_secret(struct http *, const char *name, const char *value, struct err *err);
 
-/* Send @r until it is answered. 0: answered, with any status but 3xx, 408, 429 and 5xx. -1: it
- * failed for good, or the deadline passed; @err is the latest error. */
+/* Send @r, and repeat it until it is answered or @deadline (clock_ns()) has passed. 0: it was
+ * answered with a status other than 3xx, 408, 429 and 5xx. -1: a permanent failure, or the
+ * deadline; @err is the last error. */
 int http_send(struct http *, const struct http_request *r, int64_t deadline, struct err *err);
-/* One try of r->limit. After a failure the next request goes to the next host. */
+/* Try once, for at most r->limit. After a failure the next request goes to the next host. */
 int http_send_once(struct http *, const struct http_request *r, int64_t deadline, struct err *err);
-/* Ask the next host from now on. */
+/* Send further requests to the next host. */
 void http_next_host(struct http *);
 
-/* How long a request may wait for a change so that its answer comes before the deadline; 0: there
+/* How long, in ns, a blocking query may wait so that its answer arrives before @deadline; 0: there
  * is no time to wait. */
 int64_t http_wait_time(int64_t deadline);
-/* From another thread: a running request calls is_asked now. */
+/* Make a running request call is_asked at once. Any thread may call this. */
 void http_wake(struct http *);
+/* As store_local_address. */
 int http_local_address(const struct http *, char *buf, size_t cap);
 
-/* Percent-encode @s, except the unreserved characters and '/', at @at; NULL: no room. */
+/* Write @s to [@at, @end), percent-encoded except for unreserved characters and '/'. Returns the
+ * end of the text; NULL: no room. */
 char *http_encode(char *at, const char *end, const char *s);
 
-/* The version of libcurl; NULL: it can't be used. */
+/* The version of libcurl; NULL: it cannot be used. */
 const char *http_library(void);
 
 #endif

@@ -1,7 +1,10 @@
 /*
- * Keep a value in the store. A thread waits, by blocking queries, until the key is missing (the
- * store was restarted, or has lost it), and then puts the value again. It does not replace a value
- * of another process. Between keeper_start and keeper_stop only the thread uses the store.
+ * Keeps a value in the store. A thread waits, by blocking queries, until the key is missing because
+ * the store has lost it, for instance by a restart; then it puts the value again. It never replaces
+ * a value of another process.
+ *
+ * One thread calls these functions. From keeper_start to keeper_stop only the keeper's thread may
+ * use the store. The store and the key must outlive the keeper.
  */
 #ifndef COLLCTL_STORE_KEEPER_H
 #define COLLCTL_STORE_KEEPER_H
@@ -12,19 +15,21 @@
 struct keeper {
 	struct store *store;
 	const char *key;
-	char *value;         /* owned; NULL: nothing to keep */
-	uint64_t index;      /* ModifyIndex of @value; 0: the store has none, or it is unknown */
-	uint64_t wait_index; /* to wait on next */
+	char *value;    /* owned; NULL: nothing to keep */
+	uint64_t index; /* the store's index of the value (store_value); 0: none, or not known */
+	uint64_t wait_index; /* for the next blocking query */
 	bool running;
 	struct offload thread;
 };
 
-/* If the store cannot be watched, nothing watches it; that is no error. */
+/* The caller has set store, key, value and index. If no thread can be started, the value is not
+ * kept; that is not an error. */
 void keeper_start(struct keeper *);
-void keeper_stop(struct keeper *); /* idempotent; takes no longer than the store's client needs */
-/* Stop, then delete the value if the store still has it. 0: the store does not have it any more;
- * -1: error. */
+/* Wait for the thread to end, which interrupts its query. Idempotent. */
+void keeper_stop(struct keeper *);
+/* Stop, and delete the value if the store still has it. 0: the store does not have it; -1: as
+ * store_delete. */
 int keeper_withdraw(struct keeper *, int64_t deadline, struct err *err);
-void keeper_release(struct keeper *);
+void keeper_release(struct keeper *); /* stops; frees the value; idempotent */
 
 #endif

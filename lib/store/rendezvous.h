@@ -1,11 +1,10 @@
 /*
- * How the ranks find the coordinator: by a record in a store, by the first line of a hostfile, or
- * by what `collctl run` passes to its ranks (a listening socket for rank 0, its address for the
- * others).
+ * How the ranks find the coordinator: by a record in a store (record.h), by the first line of a
+ * hostfile, or by what `collctl run` passes to its ranks (to rank 0 a listening socket, to the
+ * others its address).
  *
- * The record, "collctl/JOB" in the store: {"v":1,"addr":"192.0.2.7:4242","nonce":"...","mac":"..."}
- * with an HMAC keyed from the job secret, so that whoever controls the store can at worst deny
- * service; with --insecure it has no mac.
+ * One thread. Deadlines are absolute times, clock_ns(). Errors: as store.h; ERR_USAGE also for
+ * addresses.
  */
 #ifndef COLLCTL_STORE_RENDEZVOUS_H
 #define COLLCTL_STORE_RENDEZVOUS_H
@@ -22,51 +21,54 @@
 
 struct rendezvous_conf {
 	const char *job;
-	const struct secret *secret;              /* NULL: --insecure */
-	struct store_conf store;                  /* url NULL: none */
+	const struct secret *secret;              /* NULL: there is none */
+	struct store_conf store;                  /* url NULL: no store */
 	const struct hostfile *hosts;             /* or NULL */
-	const char *coordinator;                  /* "ADDR:PORT" given by run, or NULL */
-	int listen_fd;                            /* given by run to rank 0, or -1 */
+	const char *coordinator;                  /* "ADDR:PORT" from run, or NULL */
+	int listen_fd;                            /* from run, for rank 0; or -1 */
 	const struct address_settings *addresses; /* outlive the rendezvous */
-	bool (*interrupted)(void *ctx);           /* called while waiting for a store */
+	bool (*interrupted)(void *ctx); /* called while it waits for a store; true: stop */
 	void *ctx;
 };
 
 struct rendezvous;
 
+/* *conf is copied; what it points to must outlive the rendezvous. */
 struct rendezvous *rendezvous_new(const struct rendezvous_conf *, struct err *err);
-void rendezvous_free(struct rendezvous *);
+void rendezvous_free(struct rendezvous *); /* NULL: nothing */
 
 enum published {
 	PUBLISH_FAILED, /* *err says why */
 	PUBLISH_DONE,   /* *fd listens at *where */
-	PUBLISH_TAKEN,  /* another coordinator of this job is at *where, or something has the port:
-	                 * try to join it */
+	PUBLISH_TAKEN,  /* *where has another coordinator of this job, or another process has the
+	                   port: try to join it */
 };
-/* Rank 0: listen and publish. The caller owns *fd, which is -1 unless PUBLISH_DONE. A stale record
- * (suspect.h) is replaced by compare-and-swap. */
+/* Rank 0: listen, and publish the address. The caller owns *fd; it is -1 unless PUBLISH_DONE.
+ * Replaces only a stale record (suspect.h), by compare-and-swap. */
 enum published rendezvous_publish(struct rendezvous *, struct addr *where, int *fd,
                                   int64_t deadline, struct err *err);
-/* Report the result of a try at the last address. */
+/* Report the result of a try to connect to the address that was found last. */
 void rendezvous_met(struct rendezvous *, enum met);
-/* From now on publish the record again whenever the store loses it, until it is withdrawn. */
+/* Start a thread that publishes the record again whenever the store loses it (keeper.h), until
+ * rendezvous_withdraw or _free. */
 void rendezvous_keep(struct rendezvous *);
 /* Do the ranks meet at a store? Then any rank can become the coordinator. */
 bool rendezvous_has_store(const struct rendezvous *);
 
-/* The others: the coordinator's address. 1: found; 0: not yet; -1: error. With a store it waits
- * after the first call until the record changes, or @until. */
+/* Other ranks: find the coordinator's address. 1: found; 0: not yet; -1: error. With a store, each
+ * call but the first waits until the record changes or until @until. */
 int rendezvous_locate(struct rendezvous *, struct addr *where, int64_t until, struct err *err);
-/* Why it has not been found, for the message at the end ("no record collctl/JOB at URL"). */
+/* Why it was not found, for a message: "no record collctl/JOB in the store URL". Owned by the
+ * rendezvous. */
 const char *rendezvous_trouble(const struct rendezvous *);
-/* Where the address that was found comes from ("record collctl/JOB in URL"). Returns @text. */
+/* The source of the address that was found: "record collctl/JOB in URL". Returns @text. */
 const char *rendezvous_source(const struct rendezvous *, char *text, size_t cap);
-/* All ranks have joined: close the store and wipe its token, unless a record must still be removed
- * from it. */
+/* Call it when all ranks have joined: closes the store and wipes its token, unless this rank's
+ * record must still be removed. */
 void rendezvous_settle(struct rendezvous *);
-/* The local address of the connection to the store; "": not known yet, or no store. */
+/* The local address of the connection to the store, in @buf; "": not known yet, or no store. */
 const char *rendezvous_local_address(const struct rendezvous *, char *buf, size_t cap);
-/* Remove this coordinator's record. Failure is the caller's to ignore. */
+/* Remove this coordinator's record. 0; -1: error, which the caller may ignore. */
 int rendezvous_withdraw(struct rendezvous *, int64_t deadline, struct err *err);
 
 #endif

@@ -2,8 +2,8 @@
  * The client of an HTTP key-value store that speaks the Consul KV subset (store_server.h): the
  * embedded server (`collctl serve`) and Consul itself, over http.h.
  *
- * The URL: [consul+]http[s]://HOST[:PORT][/PREFIX]; PREFIX goes before every key. The token is
- * Consul's (X-Consul-Token).
+ * The URL: [consul+]http[s]://HOST[:PORT][/PREFIX]; PREFIX is put in front of every key. The token
+ * is sent as X-Consul-Token.
  */
 #ifndef COLLCTL_STORE_STORE_CONSUL_H
 #define COLLCTL_STORE_STORE_CONSUL_H

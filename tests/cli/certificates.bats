@@ -114,6 +114,12 @@ refused_there() {
 	assert_equal "$(openssl crl -in pki/ca.crl -noout -text | grep -c 'Serial Number')" 2
 	run -2 openssl verify -crl_check -CAfile pki/ca.pem -CRLfile pki/ca.crl pki/rank-3.pem
 	run -0 openssl verify -crl_check -CAfile pki/ca.pem -CRLfile pki/ca.crl pki/rank-12.pem
+	run -0 collctl ca init other
+	run -0 collctl ca issue other --rank 1
+	cp pki/ca.crl other/ca.crl
+	run -3 --separate-stderr collctl ca revoke other other/rank-1.pem
+	[[ $stderr == *'other/ca.crl: this CA has not signed it'* ]]
+	cmp pki/ca.crl other/ca.crl
 }
 
 @test "ca: nothing is overwritten without --force, and errors name the file" {

@@ -5,28 +5,6 @@
 # shellcheck disable=SC2016
 load helpers
 
-# py: run the program on stdin with the names of files.py
-py() {
-	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c "from files import *
-$(cat)"
-}
-
-# go P COMMAND...: a job that succeeds; its messages are in `err`
-go() {
-	local size=$1
-	shift
-	collctl run -n "$size" -- "$@" --no-sync --insecure 2>err || fail "$*: $(<err)"
-}
-
-# refused CODE TEXT P COMMAND...: a job that ends with CODE; every rank prints TEXT
-refused() {
-	local code=$1 text=$2 size=$3
-	shift 3
-	run --separate-stderr collctl run -n "$size" -- "$@" --no-sync --insecure
-	((status == code)) || fail "$*: $status instead of $code: $stderr"
-	[[ $(grep -cF -e "$text" <<<"$stderr") -ge 1 ]] || fail "$*: does not say '$text': $stderr"
-}
-
 # ---- .npz ----
 
 make_archives() {

@@ -432,3 +432,28 @@ make_hostfile() {
 		echo 127.0.0.1 >>"$1"
 	done
 }
+
+# ---- jobs of `run`, and their files ----
+
+# py: run the program on stdin with the names of files.py
+py() {
+	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c "from files import *
+$(cat)"
+}
+
+# go P COMMAND...: a job that succeeds; its messages are in `err`
+go() {
+	local size=$1
+	shift
+	collctl run -n "$size" -- "$@" --no-sync --insecure 2>err || fail "$*: $(<err)"
+}
+
+# refused CODE TEXT P COMMAND...: a job that ends with CODE and says TEXT
+# shellcheck disable=SC2154 # bats sets status and stderr
+refused() {
+	local code=$1 text=$2 size=$3
+	shift 3
+	run --separate-stderr collctl run -n "$size" -- "$@" --no-sync --insecure
+	((status == code)) || fail "$*: $status instead of $code: $stderr"
+	[[ $stderr == *"$text"* ]] || fail "$*: does not say '$text': $stderr"
+}

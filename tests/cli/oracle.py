@@ -11,6 +11,7 @@
                                                   --root, --op, --counts and --in, --out. Several
                                                   kinds, KIND,KIND..., each have the tags KIND.X
                                                   or, without any, KIND
+  oracle.py model                                 the answers of the model in C (tests/model/answers.c), from stdin
   oracle.py show FILE                             dtype, shape and the first values
 
 Options of check: --data exact|random|special (default exact), --order rank, --dtype D --shape S
@@ -25,6 +26,7 @@ bf16 arrays are |V2 in .npy, as ml_dtypes saves them, and f8e4m3 and f8e5m2 |V1.
 """
 
 import argparse
+import json
 import os
 import sys
 
@@ -278,7 +280,8 @@ def compare(op, outs, inputs, dtype, data, order):
 def identity(op, like, dtype):
     if op in ("min", "max"):
         if dtype in FLOATS:
-            value = np.inf if op == "min" else -np.inf
+            largest = 448 if dtype == "f8e4m3" else np.inf
+            value = largest if op == "min" else -largest
         else:
             value = getattr(np.iinfo(DTYPES[dtype]), "max" if op == "min" else "min")
     else:
@@ -426,6 +429,29 @@ def cmd_coll(a):
     return "\n".join(w for w in wrong if w) or None
 
 
+def cmd_model(_):
+    cases, wrong = 0, []
+    for line in sys.stdin:
+        case = json.loads(line)
+        kind, dtype, op = case["kind"], case["dtype"], case["op"]
+
+        def array(text):
+            return np.frombuffer(bytes.fromhex(text), DTYPES[dtype])
+
+        def own(arrays):  # only integers come in several arrays
+            return reduce(op, arrays, dtype, accumulator(dtype, "rank")) if len(arrays) > 1 else arrays[0]
+
+        inputs = [own([array(t) for t in texts]) if texts else None for texts in case["inputs"]]
+        want = expected(kind, case["size"], inputs, dtype, case["root"], op, case["counts"] or [None] * case["size"], "rank")
+        got = [None if t is None else array(t) for t in case["outputs"]]
+        for r, (g, w) in enumerate(zip(got, want)):
+            if (g is None) != (w is None) or (g is not None and g.tobytes() != w.tobytes()):
+                wrong.append(f"{kind} {op} {dtype}, rank {r} of {case['size']}: the model in C has {g}, numpy {w}")
+        cases += 1
+    print(cases, "cases")
+    return "\n".join(wrong) or (None if cases else "no cases")
+
+
 def cmd_show(a):
     x, dtype = load(a.file, a.dtype, parse_shape(a.shape) if a.shape else None)
     print(dtype, x.shape, widen(x, dtype).ravel()[:8])
@@ -482,6 +508,9 @@ def main():
     q.add_argument("size", type=int)
     q.add_argument("tags", nargs="*")
     q.set_defaults(run=cmd_coll)
+
+    q = s.add_parser("model")
+    q.set_defaults(run=cmd_model)
 
     q = s.add_parser("show")
     q.add_argument("file")

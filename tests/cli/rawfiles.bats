@@ -5,22 +5,6 @@
 # shellcheck disable=SC2016
 load helpers
 
-# go P COMMAND...: a job that succeeds; its messages are in `err`
-go() {
-	local size=$1
-	shift
-	collctl run -n "$size" -- "$@" --no-sync --insecure 2>err || fail "$*: $(<err)"
-}
-
-# refused CODE TEXT P COMMAND...
-refused() {
-	local code=$1 text=$2 size=$3
-	shift 3
-	run --separate-stderr collctl run -n "$size" -- "$@" --no-sync --insecure
-	((status == code)) || fail "$*: $status instead of $code: $stderr"
-	[[ $stderr == *"$text"* ]] || fail "$*: does not say '$text': $stderr"
-}
-
 # listing FOLDER: every file and folder with its kind, mode, size and contents, and its time with -t
 listing() {
 	local times=''

@@ -18,7 +18,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import urllib.error
 import urllib.request
@@ -26,20 +25,15 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from job import COLLCTL as BINARY
-from job import LIMIT, LOOPBACK, Wrong, demand, reserve_port
+from job import COLLCTL, LOOPBACK, OLD, SECRET, Processes, Wrong, at_store, demand
 
 SEED = 20251117
 SAMPLE = 8  # trials a rank
 WAITING = 300  # trials at once, most of which wait for the end of a --join-timeout
 OWN, OTHERS_START = 500, 37  # with --all: every one of the last, and every 37th of those before
-SECRET = "0123456789abcdef" * 4
-OLD = b"the old output\n"
 RESOURCE, RENDEZVOUS, PEER_LOST = 11, 5, 8
 JOIN_TIMEOUT = os.environ.get("ALLOC_JOIN_TIMEOUT", "6s")  # more for slow builds
 JOIN = ["--join-timeout", JOIN_TIMEOUT, "--timeout", "20s"]
-
-COLLCTL = os.path.realpath(BINARY)
 
 active = threading.Semaphore(2 * (os.cpu_count() or 1))  # trials that do something, and don't wait
 
@@ -72,7 +66,6 @@ class Case:
     outputs = ()
     success = (0,)
     varies = False  # what it prints: times, ports
-    env = {}
 
     def make(self, folder):
         np.save(os.path.join(folder, "in.npy"), floats(20))
@@ -80,8 +73,8 @@ class Case:
     def commands(self):
         raise NotImplementedError
 
-    def talk(self, processes, folder):
-        """What the trial does while they run."""
+    def talk(self, processes, folder, ready):
+        """What the trial does while they run. ready: the other end of the pipe whose number is {pipe} in the commands."""
 
 
 class Info(Case):
@@ -147,9 +140,8 @@ class Serve(Case):
     def commands(self):
         return [["serve", "--listen", "127.0.0.1:0", "--port-file", "port", "--ready-fd", "{pipe}"]]
 
-    def talk(self, processes, folder):
-        p = processes[0]
-        if not os.read(p.ready, 16):
+    def talk(self, processes, folder, ready):
+        if not os.read(ready, 16):
             return  # it has ended
         with open(os.path.join(folder, "port")) as f:
             base = f"http://{LOOPBACK}:{int(f.read())}/v1/kv/"
@@ -159,7 +151,7 @@ class Serve(Case):
                 urllib.request.urlopen(urllib.request.Request(base + what, body, method=method), timeout=60).read()
             except (urllib.error.URLError, OSError):
                 pass
-        p.terminate()
+        processes[0].terminate()
 
 
 class Job(Case):
@@ -346,113 +338,87 @@ def read(path):
         return None
 
 
-class Trial:
+class Trial(Processes):
     """The case run once, with the k-th allocation of one process failing; k 0: none."""
 
     numbers = iter(range(1 << 30))
 
     def __init__(self, case, shim, victim, k, url):
+        super().__init__(case.ranks)
         self.case, self.shim, self.victim, self.k, self.url = case, shim, victim, k, url
-        self.codes, self.said, self.files = [], [], {}
         self.number = next(Trial.numbers)
-        with tempfile.TemporaryDirectory(prefix="alloc.") as self.folder:
-            case.make(self.folder)
-            for name in case.outputs:
-                with open(os.path.join(self.folder, name), "wb") as f:
-                    f.write(OLD)
+        case.make(self.dir.name)
+        for name in case.outputs:
+            with open(self.path(name), "wb") as f:
+                f.write(OLD)
+        self.commands = case.commands()
+        ready, self.pipe = os.pipe()
+        try:
             with active:
-                processes = self.start()
-                case.talk(processes, self.folder)
-                self.finish(processes[victim])
-            for p in processes:
-                self.finish(p)
-            self.read(processes)
+                self.start()
+                os.close(self.pipe)
+                case.talk(self.ranks, self.dir.name, ready)
+                self.wait([victim])
+            self.wait()
+        finally:
+            os.close(ready)
+        self.read()
 
-    def environment(self, r, listener):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("COLLCTL")}
-        env |= self.case.env
+    def environment(self, r):
+        env = super().environment(r)
         # One arena, so that the place of an allocation in the count is the same each time.
         env |= {"MALLOC_ARENA_MAX": "1", "LC_ALL": "C"}
         if r == self.victim:
             # In a build with ASAN the shim hands its allocations on to ASAN, which finds the leaks.
             env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0:fast_unwind_on_malloc=0"
             env["LSAN_OPTIONS"] = f"suppressions={LEAKS}:print_suppressions=0"
-            env |= {"LD_PRELOAD": self.shim, "ALLOCFAIL_AT": str(self.k), "ALLOCFAIL_REPORT": os.path.join(self.folder, "report")}
+            env |= {"LD_PRELOAD": self.shim, "ALLOCFAIL_AT": str(self.k), "ALLOCFAIL_REPORT": self.path("report")}
         if not isinstance(self.case, Job):
             return env
-        env |= {"COLLCTL_RANK": str(r), "COLLCTL_SIZE": str(self.case.ranks)}
         if self.case.secret:
             env["COLLCTL_SECRET"] = SECRET
         if getattr(self.case, "store", False):
-            env |= {"COLLCTL_RENDEZVOUS": self.url, "COLLCTL_JOB": f"job{self.number}"}
-        elif r == 0:
-            env["COLLCTL_LISTEN_FD"] = str(listener.fileno())
-        else:
-            env["COLLCTL_COORDINATOR"] = f"{LOOPBACK}:{listener.getsockname()[1]}"
-        return env
+            return env | at_store(r, self.size, self.url, f"job{self.number}")
+        return env | self.meeting.environment(r, self.size)
 
-    def start(self):
-        import socket
+    def command(self, r):
+        return [COLLCTL] + [w.replace("{pipe}", str(self.pipe)) for w in self.commands[r]]
 
-        processes = []
-        self.reserved, port = reserve_port()
-        with socket.create_server((LOOPBACK, port), backlog=64) as listener:
-            for r, words in enumerate(self.case.commands()):
-                ready, pipe = os.pipe()
-                words = [COLLCTL] + [w.replace("{pipe}", str(pipe)) for w in words]
-                fds = [pipe] + ([listener.fileno()] if r == 0 else [])
-                with open(os.path.join(self.folder, f"said.{r}"), "wb") as said, \
-                        open(os.path.join(self.folder, f"printed.{r}"), "wb") as out:
-                    p = subprocess.Popen(words, cwd=self.folder, env=self.environment(r, listener), pass_fds=fds,
-                                         stdin=subprocess.DEVNULL, stdout=out, stderr=said)
-                os.close(pipe)
-                p.ready = ready
-                processes.append(p)
-        return processes
+    def descriptors(self, r):
+        return [self.pipe, *super().descriptors(r)]
 
-    def finish(self, p):
-        try:
-            p.wait(LIMIT)
-        except subprocess.TimeoutExpired:
-            p.kill()
-            p.wait()
-            p.returncode = -9999
+    def read(self):
+        def text(name):
+            return (read(self.path(name)) or b"").decode()
 
-    def read(self, processes):
-        self.reserved.close()
-        for r, p in enumerate(processes):
-            os.close(p.ready)
-            self.codes.append(p.returncode if p.returncode >= 0 else 128 - p.returncode)
-            self.said.append(read(os.path.join(self.folder, f"said.{r}")).decode(errors="replace"))
-        self.printed = read(os.path.join(self.folder, f"printed.{self.victim}"))
-        self.files = {n: read(os.path.join(self.folder, n)) for n in self.case.outputs}
-        self.count, self.failed = map(int, (read(os.path.join(self.folder, "report")) or b"-1 -1").split())
-        self.stack = (read(os.path.join(self.folder, "report.stack")) or b"").decode()
-        self.where = (read(os.path.join(self.folder, "report.where")) or b"").decode()
-        self.left = [n for _, _, names in os.walk(self.folder) for n in names if n.startswith(".") or n.endswith(".tmp")]
+        self.printed = read(self.path(f"printed.{self.victim}"))
+        self.files = {n: read(self.path(n)) for n in self.case.outputs}
+        self.count, self.failed = map(int, (text("report") or "-1 -1").split())
+        self.stack, self.where = text("report.stack"), text("report.where")
+        self.left = [n for _, _, names in os.walk(self.dir.name) for n in names if n.startswith(".") or n.endswith(".tmp")]
 
     def story(self):
-        lines = [f"exit codes {self.codes}, allocation {self.k} of process {self.victim}, {self.failed} failed"]
-        lines += [f"  {r}: {said.strip()}" for r, said in enumerate(self.said)]
+        if not hasattr(self, "left"):
+            return super().story()
+        lines = [f"allocation {self.k} of process {self.victim}, {self.failed} failed"]
         lines += ["  " + line for line in self.stack.splitlines()]
         lines += ["  allocated by " + line for line in self.where.splitlines()[1:14]]
-        return "\n    ".join(lines)
+        return super().story() + "\n    " + "\n    ".join(lines)
 
     def after_the_verdict(self):
         """A control link that broke then is said to have: 8 where it is noticed, and files old or new.
         Where there are no files rank 0 is done once it has given the verdict, and notices nothing."""
-        told = [r for r, said in enumerate(self.said) if "lost after the verdict" in said]
+        told = [r for r, said in self.said.items() if "lost after the verdict" in said]
         given = not self.case.outputs and self.victim == 0 and self.codes[0] in self.case.success
-        return (told or given and PEER_LOST in self.codes) and not self.left and all(
+        return (told or given and PEER_LOST in self.codes.values()) and not self.left and all(
             c in (RESOURCE, *self.case.success) or c == PEER_LOST and (r in told or "before it gave" in self.said[r])
-            for r, c in enumerate(self.codes))
+            for r, c in self.codes.items())
 
     def check(self, whole):
         """What came of it, in a word; whole: the trial without a fault."""
         new = whole.files
         mine = self.codes[self.victim]
-        others = [(r, c) for r, c in enumerate(self.codes) if r != self.victim]
-        demand(9999 + 128 not in self.codes, "a process hangs")
+        others = [(r, c) for r, c in self.codes.items() if r != self.victim]
         for name, got in self.files.items():
             demand(got == OLD or same(name, got, new[name]), name, "is broken")
         if mine > 128 and mine not in self.case.success:
@@ -528,7 +494,7 @@ def loop(case, args, shim, url):
     for victim in victims:
         whole[victim] = Trial(case, shim, victim, 0, url)
         first = whole[victim]
-        demand(all(c in case.success for c in first.codes), "without a fault:", first.story())
+        demand(all(c in case.success for c in first.codes.values()), "without a fault:", first.story())
         # The start is OpenSSL's, the same everywhere; most of our own are at the end.
         ks = range(1, first.count + 1, args.step)
         if args.at:
@@ -543,12 +509,11 @@ def loop(case, args, shim, url):
     tally, bad, told = {}, 0, {}
 
     def one(trial):
-        t = Trial(case, shim, *trial, url)
         try:
-            return t.check(whole[trial[0]]), None
+            return Trial(case, shim, *trial, url).check(whole[trial[0]]), None
         except Wrong as e:
-            like = re.sub(r"[0-9]+", "", f"{e} {t.codes} {t.said} {t.stack}")
-            return "wrong", (like, f"{args.case} {trial}: {e}: {t.story()}")
+            story = Processes.latest.processes.story()
+            return "wrong", (re.sub(r"[0-9]+", "", f"{e} {story}"), f"{args.case} {trial}: {e}: {story}")
 
     with ThreadPoolExecutor(WAITING) as pool:
         for word, text in pool.map(one, trials):

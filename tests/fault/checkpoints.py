@@ -22,11 +22,9 @@ import numpy as np
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import files as fl
-from job import OLD, Job, demand, trials
+from job import OLD, SEED, SIZE, Job, Processes, demand, trials
 from trials import check_after_verdict, check_word, under
 
-SEED = 20240607
-SIZE = 3
 SUFFIX = {"set": "", "file": ".safetensors", "npz": ".npz"}
 MARK = 5000.0  # an element of the sum, of tensor "marked" alone
 TENSORS = (("a", "f4"), ("b.w", "f2"), ("b.x", "i8"), ("c", "f4"), ("marked", "f4"))
@@ -98,6 +96,7 @@ class Checkpoint(Job):
     def learn(self):
         job = Checkpoint(self.kind, options=self.options)
         job.run()
+        Processes.latest.processes = self  # whose story this is
         demand(set(job.codes.values()) == {0}, "without a fault", job.said)
         ins = [tensors(r) for r in range(SIZE)]
         fl.check(job.target(0), {n: sum((x[n] for x in ins[1:]), ins[0][n]) for n in ins[0]})
@@ -116,18 +115,12 @@ OPTIONS = ["--join-timeout", "12s", "--timeout", "20s"]
 
 
 def all_trials(name, cases, trial, must=None):
-    """Each with a story if it goes wrong, and a second run."""
+    """Each with a second run."""
 
     def one(case):
-        job = None
-        try:
-            job, result = trial(case)
-            job.again()
-            return result
-        except Exception as e:
-            if job:
-                e.args = (f"{e}{job.story()}",)
-            raise
+        job, result = trial(case)
+        job.again()
+        return result
 
     return trials(name, cases, one, must)
 
@@ -197,11 +190,7 @@ def disk(kind, tool, call, error, everything):
         rank, k = case
         job = Checkpoint(kind, options=options)
         _, injected, _ = under(tool, job, rank, action, k, call)
-        try:
-            return job, check_disk(job, rank, call, action, injected)
-        except Exception as e:
-            e.args = (f"{e}{job.story()}",)
-            raise
+        return job, check_disk(job, rank, call, action, injected)
 
     must = "unharmed" if action == "short" else "aborted with 3" if call == "pread64" else "aborted with 4"
     return all_trials(f"{kind}: {call} {error}", cases, trial, must if whole or not rare else None)
@@ -239,14 +228,10 @@ def kill(kind, tool, everything):
         rank, *which = case
         job = Checkpoint(kind, options=OPTIONS)
         _, injected, _ = under(tool, job, rank, "kill", *which)
-        try:
-            if injected:
-                return job, check_killed(job, rank)
-            job.check_success()
-            return job, "over before"
-        except Exception as e:
-            e.args = (f"{e}{job.story()}",)
-            raise
+        if injected:
+            return job, check_killed(job, rank)
+        job.check_success()
+        return job, "over before"
 
     return all_trials(f"{kind}: kill", cases, trial, "lost after the verdict")
 
@@ -261,13 +246,9 @@ def corrupt(kind, shim, _everything):
         mark = np.array([MARK], "<f4").tobytes().hex()
         job.env[rank] = {"LD_PRELOAD": shim, "CORRUPT": mark}
         job.run()
-        try:
-            job.check_abort({10}, rank)
-            demand("its result differs from that of ranks" in job.said[0], "does not say what")
-            demand("tensor 'marked' digest " in job.said[0], "does not name the tensor")
-        except Exception as e:
-            e.args = (f"{e}{job.story()}",)
-            raise
+        job.check_abort({10}, rank)
+        demand("its result differs from that of ranks" in job.said[0], "does not say what")
+        demand("tensor 'marked' digest " in job.said[0], "does not name the tensor")
         return job, "aborted"
 
     # Where a rank hands on what it has, the others may get the corrupted bits and agree on them.
@@ -282,21 +263,17 @@ def limit(kind, _everything):
         job = Checkpoint(kind, options=OPTIONS)
         job.wrap[rank] = ["bash", "-c", f'ulimit {flag} {value} && exec "$@"', "-"]
         job.run()
-        try:
-            codes = set(job.codes.values())
-            if codes == {0}:
-                job.check_success()
-                return job, "works"
-            if flag == "-f":  # an archive is unpacked into a spool first
-                job.check_abort({11 if kind == "npz" else 4}, rank)
-                demand("ulimit -f" in job.said[rank] or "spool" in job.said[rank], "does not say why")
-            elif job.codes[rank] == 127:
-                check_not_started(job, rank)
-            else:
-                job.check_abort({11}, rank)
-        except Exception as e:
-            e.args = (f"{e}{job.story()}",)
-            raise
+        codes = set(job.codes.values())
+        if codes == {0}:
+            job.check_success()
+            return job, "works"
+        if flag == "-f":  # an archive is unpacked into a spool first
+            job.check_abort({11 if kind == "npz" else 4}, rank)
+            demand("ulimit -f" in job.said[rank] or "spool" in job.said[rank], "does not say why")
+        elif job.codes[rank] == 127:
+            check_not_started(job, rank)
+        else:
+            job.check_abort({11}, rank)
         return job, f"aborted with {job.codes[rank]}"
 
     cases = [(r, "-f", n) for r in (0, 1) for n in (1, 20, 60)]

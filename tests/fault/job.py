@@ -5,12 +5,16 @@ import random
 import socket
 import subprocess
 import tempfile
+import threading
 
 import numpy as np
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COLLCTL = os.environ.get("COLLCTL", os.path.join(ROOT, "build", "collctl"))
+COLLCTL = os.path.abspath(os.environ.get("COLLCTL", os.path.join(ROOT, "build", "collctl")))
 LOOPBACK = "127.0.0.1"
+SECRET = "0123456789abcdef" * 4
+SEED = 20240607  # of the samples of trials
+SIZE = 3
 LIMIT = 200  # seconds: a rank that still runs then hangs
 
 OLD = b"the old output\n"
@@ -23,6 +27,9 @@ class Wrong(Exception):
 def demand(truth, *what):
     if not truth:
         raise Wrong(" ".join(str(w) for w in what))
+
+
+# ---- how ranks meet ----
 
 
 def reserve_port():
@@ -41,18 +48,109 @@ def reserve_port():
             lock.close()
 
 
-class Job:
+class Inherited:
+    """As `collctl run` starts its ranks: rank 0 inherits the listener. The port stays theirs while this object is there, or
+    ranks that find rank 0 dead could find another job's there."""
+
+    def __init__(self):
+        self.reserved, self.port = reserve_port()
+        self.listener = socket.create_server((LOOPBACK, self.port), backlog=64)
+
+    def descriptors(self, r):
+        return [] if r else [self.listener.fileno()]
+
+    def environment(self, r, size, via=int):
+        """via: gets rank 0's port, and returns the port to reach it by."""
+        env = {"COLLCTL_RANK": str(r), "COLLCTL_SIZE": str(size)}
+        if r == 0:
+            return {**env, "COLLCTL_LISTEN_FD": str(self.listener.fileno())}
+        return {**env, "COLLCTL_COORDINATOR": f"{LOOPBACK}:{via(self.port)}"}
+
+
+def at_store(r, size, url, name):
+    return {"COLLCTL_RANK": str(r), "COLLCTL_SIZE": str(size), "COLLCTL_RENDEZVOUS": url, "COLLCTL_JOB": name}
+
+
+# ---- running them ----
+
+
+def exit_code(process):
+    return process.returncode if process.returncode >= 0 else 128 - process.returncode
+
+
+class Processes:
+    """A command, or the ranks of a job, in a folder of their own. `codes` and `said` are of those that were waited for."""
+
+    latest = threading.local()  # .processes: what this thread began last
+
+    def __init__(self, size):
+        self.size = size
+        self.dir = tempfile.TemporaryDirectory(prefix="job.")
+        self.ranks, self.codes, self.said = [], {}, {}
+
+    def command(self, r):
+        raise NotImplementedError
+
+    def environment(self, r):
+        """Without variables of the one who runs the tests."""
+        return {k: v for k, v in os.environ.items() if not k.startswith("COLLCTL")}
+
+    def descriptors(self, r):
+        return self.meeting.descriptors(r)
+
+    def path(self, name):
+        return os.path.join(self.dir.name, name)
+
+    def start(self):
+        Processes.latest.processes = self
+        self.meeting = Inherited()
+        with self.meeting.listener:
+            for r in range(self.size):
+                with open(self.path(f"err.{r}"), "wb") as err, open(self.path(f"printed.{r}"), "wb") as out:
+                    process = subprocess.Popen(
+                        self.command(r), cwd=self.dir.name, env=self.environment(r), stdin=subprocess.DEVNULL,
+                        stdout=out, stderr=err, pass_fds=self.descriptors(r),
+                    )  # fmt: skip
+                self.ranks.append(process)
+        return self
+
+    def wait(self, ranks=None):
+        for r, p in enumerate(self.ranks):
+            if ranks is not None and r not in ranks:
+                continue
+            try:
+                p.wait(LIMIT)
+            except subprocess.TimeoutExpired:
+                self.kill()
+                raise Wrong(f"rank {r} hangs")
+            self.codes[r] = exit_code(p)
+            with open(self.path(f"err.{r}"), errors="replace") as f:
+                self.said[r] = f.read()
+        return self
+
+    def kill(self):
+        for p in self.ranks:
+            p.kill()
+            p.wait()
+
+    def run(self):
+        return self.start().wait()
+
+    def story(self):
+        return "".join(f"\n    rank {r}: exit {c}: {self.said[r].strip()}" for r, c in self.codes.items())
+
+
+class Job(Processes):
     """`size` ranks of an allreduce. wrap: {rank: [command words]} to run a rank under a tool; args:
     {rank: [options]}; env: {rank: {name: value}}; via: {rank: function that gets rank 0's port and
     returns the port to reach it by}; store: (URL, job name), where the ranks meet instead."""
 
     def __init__(self, size=3, count=20, insecure=False, options=(), wrap=None, args=None, env=None, via=None, store=None):
-        self.size, self.count = size, count
+        super().__init__(size)
+        self.count = count
         self.insecure, self.options = insecure, list(options)
         self.wrap, self.args, self.env, self.via = wrap or {}, args or {}, env or {}, via or {}
         self.store = store
-        self.dir = tempfile.TemporaryDirectory(prefix="job.")
-        self.ranks, self.codes, self.said = [], {}, {}
         self.make()
 
     def make(self):
@@ -72,61 +170,20 @@ class Job:
     def target(self, r):
         return self.path(f"out.{r}.npy")
 
-    def path(self, name):
-        return os.path.join(self.dir.name, name)
-
-    def start(self):
-        # As `collctl run` starts its ranks: rank 0 inherits the listener. The port stays this job's,
-        # or ranks that find rank 0 dead could find another job's there.
-        self.reserved, port = reserve_port()
-        with socket.create_server((LOOPBACK, port), backlog=64) as listener:
-            for r in range(self.size):
-                self.ranks.append(self.start_rank(r, listener, port))
-        return self
-
-    def start_rank(self, r, listener, port):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("COLLCTL")}
-        env.update(COLLCTL_RANK=str(r), COLLCTL_SIZE=str(self.size), **self.env.get(r, {}))
-        if self.store:
-            env["COLLCTL_RENDEZVOUS"], env["COLLCTL_JOB"] = self.store
-        elif r == 0:
-            env["COLLCTL_LISTEN_FD"] = str(listener.fileno())
-        else:
-            env["COLLCTL_COORDINATOR"] = f"{LOOPBACK}:{self.via.get(r, int)(port)}"
+    def environment(self, r):
+        env = super().environment(r)
+        env |= at_store(r, self.size, *self.store) if self.store else self.meeting.environment(r, self.size, self.via.get(r, int))
+        env |= self.env.get(r, {})
         if not self.insecure:
-            env["COLLCTL_SECRET"] = "0123456789abcdef" * 4
+            env["COLLCTL_SECRET"] = SECRET
         if r in self.wrap:  # sanitizers can't look for leaks where ptrace is in use
             env["ASAN_OPTIONS"] = env.get("ASAN_OPTIONS", "") + ":detect_leaks=0"
+        return env
+
+    def command(self, r):
         command = [*self.wrap.get(r, []), COLLCTL, "allreduce", self.input(r), "-o", self.target(r)]
         command += [*self.options, *self.args.get(r, [])]
-        command += ["--insecure"] if self.insecure else []
-        with open(self.path(f"err.{r}"), "wb") as err:
-            return subprocess.Popen(
-                command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err,
-                pass_fds=[listener.fileno()] if r == 0 else [],
-            )
-
-    def wait(self, ranks=None):
-        for r, p in enumerate(self.ranks):
-            if ranks is not None and r not in ranks:
-                continue
-            try:
-                code = p.wait(LIMIT)
-            except subprocess.TimeoutExpired:
-                self.kill()
-                raise Wrong(f"rank {r} hangs")
-            self.codes[r] = code if code >= 0 else 128 - code
-            with open(self.path(f"err.{r}"), errors="replace") as f:
-                self.said[r] = f.read()
-        return self
-
-    def kill(self):
-        for p in self.ranks:
-            p.kill()
-            p.wait()
-
-    def run(self):
-        return self.start().wait()
+        return command + (["--insecure"] if self.insecure else [])
 
     def again(self):
         """The same command without the fault succeeds."""
@@ -156,6 +213,10 @@ class Job:
         """What a rank said. Where nobody is to blame each prints its own number."""
         return self.said[r] if culprit is not None else self.said[r].removeprefix(f"collctl: rank {r}: ")
 
+    def culprit(self, r=0):
+        """Whom rank r names: where a link has failed, either of its ends, or whoever waits for it."""
+        return int(self.said[r].removeprefix("collctl: rank ").split(":")[0])
+
     # ---- outcomes ----
 
     def check_success(self):
@@ -181,15 +242,20 @@ class Job:
 
 
 def trials(name, cases, trial, must=None, at_once=2):
-    """Run trial(case) for each, `at_once` on each processor; print what went wrong. How many did; one more
-    where no trial had the outcome `must`."""
+    """Run trial(case) for each, `at_once` on each processor; print what went wrong, with what the ranks of its last job
+    did. How many did; one more where no trial had the outcome `must`."""
     from concurrent.futures import ThreadPoolExecutor
 
     def one(case):
+        Processes.latest.processes = None
         try:
             return trial(case)
-        except Wrong as e:
-            return e
+        except Exception as e:
+            last = Processes.latest.processes
+            e.args = (f"{e}{last.story() if last else ''}",)
+            if isinstance(e, Wrong):
+                return e
+            raise
 
     bad = 0
     tally = {}

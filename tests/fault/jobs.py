@@ -23,7 +23,6 @@ import select
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -33,9 +32,8 @@ import ctypes
 import proxy as px
 from cases import Case, algorithms
 from faults import Fault, Judgement, draw
-from job import COLLCTL, LOOPBACK, reserve_port
+from job import COLLCTL, LOOPBACK, SECRET, Inherited, exit_code, reserve_port
 
-SECRET = "0123456789abcdef" * 4
 CODES = set(range(12)) | {128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGKILL}
 PR_SET_CHILD_SUBREAPER = 36
 AGAIN = 0.15  # of the jobs run a second time, without the fault
@@ -169,30 +167,26 @@ class Run:
         if c.meet == "store":
             url = self.store.url if self.store else self.tools.store.url
             return {r: (["-R", url, "-j", f"job{c.seed}.{id(self)}", "-r", str(r), "-n", str(self.sizes[r])], {}, []) for r in range(c.size)}
+        if c.meet == "inherit":
+            meeting = self.meeting = Inherited()
+            self.keep += [meeting.reserved, meeting.listener]
+            return {r: ([], meeting.environment(r, self.sizes[r], self.via.get(r, int)), meeting.descriptors(r)) for r in range(c.size)}
         reserved, port = reserve_port()
         self.keep.append(reserved)
         ways = {}
-        if c.meet == "inherit":
-            listener = socket.create_server((LOOPBACK, port), backlog=64)
-            self.listener = listener
         for r in range(c.size):
             to = self.via[r](port) if r in self.via else port
-            if c.meet == "hostfile":
-                hosts = os.path.join(c.dir, f"hosts.{r}")
-                with open(hosts, "w") as f:
-                    f.write(f"{LOOPBACK}:{to}\n" + f"{LOOPBACK}\n" * (c.size - 1))
-                ways[r] = (["-H", hosts, "-r", str(r), "-n", str(self.sizes[r])], {}, [])
-            else:
-                env = {"COLLCTL_RANK": str(r), "COLLCTL_SIZE": str(self.sizes[r])}
-                env.update({"COLLCTL_LISTEN_FD": str(listener.fileno())} if r == 0 else {"COLLCTL_COORDINATOR": f"{LOOPBACK}:{to}"})
-                ways[r] = ([], env, [listener.fileno()] if r == 0 else [])
+            hosts = os.path.join(c.dir, f"hosts.{r}")
+            with open(hosts, "w") as f:
+                f.write(f"{LOOPBACK}:{to}\n" + f"{LOOPBACK}\n" * (c.size - 1))
+            ways[r] = (["-H", hosts, "-r", str(r), "-n", str(self.sizes[r])], {}, [])
         return ways
 
     def start(self, r, options, env, fds):
         command = [*self.wrap[r], COLLCTL, *self.command(r), *options]
         self.spawn(r, command, {**self.environment(r), **env}, fds)
         if fds and r == 0:
-            self.listener.close()
+            self.meeting.listener.close()
 
     def spawn(self, r, command, env, fds=()):
         out, err = os.pipe()
@@ -256,8 +250,8 @@ class Run:
                 if r is None:
                     self.drain(next(k for k, v in self.pipes.items() if v == fd), poll)
                     continue
-                code = self.processes[r].wait()
-                self.codes[r] = code if code >= 0 else 128 - code
+                self.processes[r].wait()
+                self.codes[r] = exit_code(self.processes[r])
                 poll.unregister(fd)
                 os.close(fd)
                 del fds[fd]
@@ -291,9 +285,8 @@ class Run:
             self.store.close()
         for p in self.proxies:
             p.close()
-        for s in [*self.keep, getattr(self, "listener", None)]:
-            if s:
-                s.close()
+        for s in self.keep:
+            s.close()
         for fd in self.pipes.values():
             os.close(fd)
         self.pipes = {}

@@ -6,24 +6,11 @@ load ../cli/helpers
 
 FAULT_DIR=$HELPERS_DIR/../fault
 
-# py: run the program on stdin with the names of files.py
-py() {
-	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c "from files import *
-$(cat)"
-}
-
 # called HOST COMMAND...: on a host that calls itself so; hostname(1) would refuse some names
 called() {
 	local host=$1
 	shift
 	unshare -u sh -c 'printf %s "$0" >/proc/sys/kernel/hostname && exec "$@"' "$host" "$@"
-}
-
-# go P COMMAND...: a job that succeeds; its messages are in `err`
-go() {
-	local size=$1
-	shift
-	collctl run -n "$size" -- "$@" --no-sync --insecure 2>err || fail "$*: $(<err)"
 }
 
 # refused CODE P TEXT... -- COMMAND...: a job that fails and says all that

@@ -17,7 +17,7 @@ complain() {
 has() {
 	case $1 in
 	*.bats) grep -qF "@test \"$2" "$1" ;;
-	*.c) grep -qE "^static void $2\(void \*\*" "$1" ;;
+	*.c) grep -qE "^[A-Z_]*TEST(_WITH)?\($2[,)]|^static void $2\(void \*\*" "$1" ;;
 	*.py) grep -qE "^class $2\(" "$1" ;;
 	*) false ;;
 	esac

@@ -1,9 +1,5 @@
-/*
- * Hosts, links, sockets and epoll. A connection has a queue of segments each way; each arrives when
- * its link lets it, in order within its direction and in any order beside others. What arrives is
- * acknowledged by the peer's host over the way back.
- */
-#include "tests/sim/sim.h"
+/* What the product's calls for sockets, eventfd and epoll do. */
+#include "tests/sim/net.h"
 #include "tests/sim/wrap.h"
 
 #include <arpa/inet.h>
@@ -13,203 +9,25 @@
 #include <stdarg.h>
 #include <sys/ioctl.h>
 
-#define FD_BASE      (1 << 20)
-#define SOCKS_MOST   8192
-#define OPENING_READ 84  /* bytes of a HELLO in its frame: it has been seen */
-#define OPENING      256 /* first bytes of a connection that a stranger may repeat */
+#define FD_BASE (1 << 20)
 
-enum kind { SOCK_LISTENS, SOCK_TALKS, SOCK_EPOLL, SOCK_EVENT, SOCK_SIGNAL };
-
-enum what { SYN, SYN_ACK, DATA, FIN, RST };
-
-struct segment {
-	enum what what;
-	size_t len;
-	uint64_t ack; /* what its sender had received */
-	struct segment *next;
-	uint8_t data[];
-};
-
-/* One direction of a connection, seen from its sender. */
-struct way {
-	struct segment *first, **last; /* on the wire */
-	size_t flying;                 /* bytes on the wire */
-	uint64_t sent, acked;          /* bytes since the beginning */
-	int64_t unacked_since;
-	int64_t arrives; /* the last segment */
-};
-
-struct end {
-	struct sock *sock; /* NULL: the process has closed it */
-	struct talk *talk;
-	int host, port;
-	struct way out;
-	uint8_t *in; /* what has arrived and was not read */
-	size_t in_len, in_cap, in_at;
-	uint64_t received;
-	bool connected, in_ended, out_ended, wants_room;
-	bool dead; /* reset, or refused */
-	int error; /* told once */
-};
-
-struct talk {
-	struct end ends[2];         /* the dialler's first */
-	const struct proc *dialler; /* NULL: a stranger */
-	int number;
-	struct talk *next;
-	uint8_t opening[OPENING];
-	size_t opening_len;
-	bool strange, repeated;
-};
-
-struct sock {
-	enum kind kind;
-	struct proc *proc;
-	int fd, port;
-	uint32_t ip; /* 0: any */
-	struct end *end;
-	struct talk *backlog[64];
-	int nbacklog;
-	uint64_t counter; /* of an eventfd */
-	struct item *items;
-	/* epoll */
-	struct item *watched;
-	struct task *waiter;
-};
-
-struct item {
-	struct sock *epoll, *sock;
-	struct epoll_event event;
-	bool edge;
-	struct item *next_watched, *next_of_sock;
-};
-
-struct held {
-	void (*fn)(void *a, uint64_t b);
-	void *a;
-	uint64_t b;
-	struct held *next;
-};
-
-struct link links[HOSTS_MOST][HOSTS_MOST];
 struct net_conf net;
-
-static struct sock *socks[SOCKS_MOST];
-static int nsocks;
-static struct talk *talks;
-static int ntalks;
-static bool host_dead[HOSTS_MOST];
-static int next_port;
-static struct {
-	int port;
-	enum stranger how;
-} stranger;
+struct sock *socks[SOCKS_MOST];
+int nsocks;
 
 void net_begin(void)
 {
-	memset(links, 0, sizeof links);
 	memset(socks, 0, sizeof socks);
-	memset(host_dead, 0, sizeof host_dead);
 	memset(&net, 0, sizeof net);
-	memset(&stranger, 0, sizeof stranger);
 	net.send_most = net.receive_most = 256 << 10;
-	nsocks = ntalks = 0;
-	talks = NULL;
-	next_port = 32768 + (int)rng_below(&net_rng, 20000);
-	for (int i = 0; i < HOSTS_MOST; i++)
-		for (int k = 0; k < HOSTS_MOST; k++) {
-			links[i][k].held_end = &links[i][k].held;
-			links[i][k].least = i == k ? 5 * US : 30 * US;
-			links[i][k].most = i == k ? 20 * US : 90 * US;
-		}
-}
-
-static int host_of(uint32_t ip)
-{
-	if (ip >> 24 == 127)
-		return -1;
-	int host = (int)(ip - 0x0a000001u);
-	return host >= 0 && host < HOSTS_MOST ? host : -2;
-}
-
-static uint32_t ip_of(int host)
-{
-	return 0x0a000001u + (uint32_t)host;
-}
-
-/* ---- links ---- */
-
-int64_t link_latency(int from, int to)
-{
-	const struct link *l = &links[from][to];
-	int64_t t = rng_range(&net_rng, l->least, l->most);
-	return rng_chance(&net_rng, l->tail) ? t + rng_scale(&net_rng, t, 200 * t) : t;
-}
-
-static void hold(struct link *l, void (*fn)(void *a, uint64_t b), void *a, uint64_t b)
-{
-	struct held *h = world_alloc(sizeof *h);
-	*h = (struct held){fn, a, b, NULL};
-	*l->held_end = h;
-	l->held_end = &h->next;
-}
-
-struct packet {
-	int from, to;
-	void (*fn)(void *a, uint64_t b);
-	void *a;
-	uint64_t b;
-};
-
-static void arrive(void *arg, uint64_t b)
-{
-	struct packet *p = arg;
-	(void)b;
-	if (links[p->from][p->to].blocked)
-		hold(&links[p->from][p->to], arrive, p, 0);
-	else if (!host_dead[p->from] && !host_dead[p->to])
-		p->fn(p->a, p->b);
-}
-
-static void send_at(int64_t when, int from, int to, void (*fn)(void *a, uint64_t b), void *a,
-                    uint64_t b)
-{
-	struct packet *p = world_alloc(sizeof *p);
-	*p = (struct packet){from, to, fn, a, b};
-	at(when, arrive, p, 0);
-}
-
-void link_send(int from, int to, void (*fn)(void *a, uint64_t b), void *a, uint64_t b)
-{
-	send_at(now + link_latency(from, to), from, to, fn, a, b);
-}
-
-void link_block(int from, int to)
-{
-	if (from == to)
-		return;
-	note("block", from, to);
-	links[from][to].blocked++;
-}
-
-/* What it held is sent again after a while, as TCP does. */
-void link_release(int from, int to)
-{
-	struct link *l = &links[from][to];
-	if (from == to || --l->blocked)
-		return;
-	note("release", from, to);
-	struct held *h = l->held;
-	l->held = NULL;
-	l->held_end = &l->held;
-	int64_t when = now + rng_scale(&net_rng, 100 * US, 200 * MS);
-	for (; h; h = h->next, when += rng_range(&net_rng, 0, 20 * US))
-		at(when, h->fn, h->a, h->b);
+	nsocks = 0;
+	links_begin();
+	talks_begin();
 }
 
 /* ---- events of sockets ---- */
 
-static void sock_event(struct sock *s)
+void sock_event(struct sock *s)
 {
 	for (struct item *i = s ? s->items : NULL; i; i = i->next_of_sock) {
 		i->edge = true;
@@ -221,20 +39,6 @@ static void sock_event(struct sock *s)
 void sock_signal(struct sock *s)
 {
 	sock_event(s);
-}
-
-static size_t unacked(const struct end *e)
-{
-	return e->dead ? 0 : (size_t)(e->out.sent - e->out.acked);
-}
-
-static size_t room_of(const struct end *e)
-{
-	const struct end *peer = &e->talk->ends[e == e->talk->ends];
-	size_t there = peer->in_len + e->out.flying;
-	size_t sending = net.send_most > unacked(e) ? net.send_most - unacked(e) : 0;
-	size_t receiving = net.receive_most > there ? net.receive_most - there : 0;
-	return sending < receiving ? sending : receiving;
 }
 
 static uint32_t state_of(const struct sock *s)
@@ -268,11 +72,15 @@ static uint32_t state_of(const struct sock *s)
 	return state;
 }
 
-/* ---- segments ---- */
+/* ---- descriptors ---- */
 
-static void send_segment(struct end *e, enum what what, const void *data, size_t len);
+struct sock *sock_of(int fd)
+{
+	int i = fd - FD_BASE;
+	return i >= 0 && i < nsocks ? socks[i] : NULL;
+}
 
-static struct sock *listener_at(int host, int port)
+struct sock *listener_at(int host, int port)
 {
 	for (int i = 0; i < nsocks; i++) {
 		struct sock *s = socks[i];
@@ -280,298 +88,6 @@ static struct sock *listener_at(int host, int port)
 			return s;
 	}
 	return NULL;
-}
-
-static void stranger_hears(struct end *e)
-{
-	static const char words[] = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
-	if (stranger.how == STRANGER_TALKS)
-		send_segment(e, DATA, words, sizeof words - 1);
-	if (stranger.how != STRANGER_SILENT && !e->out_ended) {
-		e->out_ended = true;
-		send_segment(e, FIN, NULL, 0);
-	}
-}
-
-static void arrives_syn(struct end *e)
-{
-	struct end *there = &e->talk->ends[1];
-	struct sock *s = listener_at(there->host, there->port);
-	bool strange = there->host == STRANGER_HOST && stranger.how && stranger.port == there->port;
-	if ((!s || s->nbacklog == 64) && !strange) {
-		there->dead = true;
-		send_segment(there, RST, NULL, 0);
-		return;
-	}
-	there->connected = true;
-	send_segment(there, SYN_ACK, NULL, 0);
-	if (strange) {
-		stranger_hears(there);
-		return;
-	}
-	s->backlog[s->nbacklog++] = e->talk;
-	sock_event(s);
-}
-
-static void die(struct end *e, int error)
-{
-	if (e->dead)
-		return;
-	e->dead = true;
-	e->error = error;
-	sock_event(e->sock);
-}
-
-static void acknowledged(void *arg, uint64_t all)
-{
-	struct end *e = arg;
-	bool had = room_of(e) > 0;
-	if (e->dead || all <= e->out.acked)
-		return;
-	e->out.acked = all;
-	e->out.unacked_since = now;
-	if (!had && room_of(e) && e->wants_room) {
-		e->wants_room = false;
-		sock_event(e->sock);
-	}
-}
-
-static void window_opened(void *arg, uint64_t b)
-{
-	struct end *e = arg;
-	(void)b;
-	if (!e->dead && room_of(e) && e->wants_room) {
-		e->wants_room = false;
-		sock_event(e->sock);
-	}
-}
-
-static void take_data(struct end *to, const struct segment *g)
-{
-	if (to->in_at + to->in_len + g->len > to->in_cap) {
-		size_t cap = to->in_len + g->len + 4096;
-		uint8_t *in = world_alloc(cap);
-		if (to->in_len)
-			memcpy(in, to->in + to->in_at, to->in_len);
-		to->in = in;
-		to->in_at = 0;
-		to->in_cap = cap;
-	}
-	memcpy(to->in + to->in_at + to->in_len, g->data, g->len);
-	to->in_len += g->len;
-	if (rng_below(&net_rng, 1000000) < net.flips) {
-		net.struck = true;
-		to->in[to->in_at + to->in_len - 1 - rng_below(&net_rng, g->len)] ^=
-		        (uint8_t)(1u << rng_below(&net_rng, 8));
-	}
-}
-
-static void arrives(void *arg, uint64_t b)
-{
-	struct end *from = arg, *to = &from->talk->ends[from == from->talk->ends];
-	struct segment *g = from->out.first;
-	(void)b;
-	from->out.first = g->next;
-	if (!g->next)
-		from->out.last = &from->out.first;
-	from->out.flying -= g->len;
-	note("arrives", from->talk->number * 16 + (from != from->talk->ends) * 8 + (int)g->what,
-	     (int64_t)g->len);
-	if (g->what == RST) {
-		bool refused = !to->connected;
-		die(to, refused ? ECONNREFUSED : ECONNRESET);
-		return;
-	}
-	if (to->dead)
-		return;
-	acknowledged(to, g->ack);
-	switch (g->what) {
-	case SYN:
-		arrives_syn(from);
-		return;
-	case SYN_ACK:
-		to->connected = true;
-		sock_event(to->sock);
-		return;
-	case DATA:
-		to->received += g->len;
-		link_send(to->host, from->host, acknowledged, from, to->received);
-		if (!to->sock && to->out_ended && to->host != STRANGER_HOST) {
-			to->dead = true; /* closed: nobody reads it */
-			send_segment(to, RST, NULL, 0);
-			return;
-		}
-		take_data(to, g);
-		sock_event(to->sock);
-		return;
-	case FIN:
-		to->in_ended = true;
-		sock_event(to->sock);
-		return;
-	case RST:
-		return;
-	}
-}
-
-static void send_segment(struct end *e, enum what what, const void *data, size_t len)
-{
-	struct end *to = &e->talk->ends[e == e->talk->ends];
-	struct segment *g = world_alloc(sizeof *g + len);
-	g->what = what;
-	g->len = len;
-	g->ack = e->received;
-	if (len)
-		memcpy(g->data, data, len);
-	*e->out.last = g;
-	e->out.last = &g->next;
-	e->out.flying += len;
-	int64_t when = now + link_latency(e->host, to->host);
-	if (when <= e->out.arrives)
-		when = e->out.arrives + 1;
-	e->out.arrives = when;
-	if (len) {
-		if (!unacked(e))
-			e->out.unacked_since = now;
-		e->out.sent += len;
-	}
-	send_at(when, e->host, to->host, arrives, e, 0);
-}
-
-static struct talk *talk_new(int from, int from_port, int to, int to_port)
-{
-	struct talk *t = world_alloc(sizeof *t);
-	int hosts[2] = {from, to}, ports[2] = {from_port, to_port};
-	for (int i = 0; i < 2; i++) {
-		struct end *e = &t->ends[i];
-		e->talk = t;
-		e->host = hosts[i];
-		e->port = ports[i];
-		e->out.last = &e->out.first;
-	}
-	t->number = ntalks++;
-	t->next = talks;
-	talks = t;
-	return t;
-}
-
-/* ---- strangers ---- */
-
-static void hang_up(void *arg, uint64_t b)
-{
-	struct end *e = arg;
-	(void)b;
-	if (!e->out_ended && !e->dead) {
-		e->out_ended = true;
-		send_segment(e, FIN, NULL, 0);
-	}
-}
-
-static void speak(void *arg, uint64_t garbage)
-{
-	struct talk *t = arg;
-	struct end *e = t->ends;
-	uint8_t noise[64];
-	if (e->dead)
-		return;
-	if (t->opening_len) {
-		send_segment(e, DATA, t->opening, t->opening_len);
-	} else if (garbage) {
-		rng_bytes(&net_rng, noise, sizeof noise);
-		send_segment(e, DATA, noise, 1 + rng_below(&net_rng, sizeof noise));
-	}
-	at(now + rng_scale(&net_rng, MS, 5 * SEC), hang_up, e, 0);
-}
-
-static struct talk *stranger_dials(int host, int port)
-{
-	struct talk *t = talk_new(STRANGER_HOST, next_port++, host, port);
-	t->strange = true;
-	t->ends[0].in_cap = 0;
-	send_segment(t->ends, SYN, NULL, 0);
-	return t;
-}
-
-void net_scan(int which, bool garbage)
-{
-	int n = 0;
-	for (int i = 0; i < nsocks; i++)
-		n += socks[i] && socks[i]->kind == SOCK_LISTENS;
-	if (!n)
-		return;
-	which %= n;
-	for (int i = 0; i < nsocks; i++) {
-		struct sock *s = socks[i];
-		if (!s || s->kind != SOCK_LISTENS || which--)
-			continue;
-		note("scan", s->proc->id, s->port);
-		struct talk *t = stranger_dials(s->proc->host, s->port);
-		at(now + MS, speak, t, garbage);
-		return;
-	}
-}
-
-static void repeat(void *arg, uint64_t b)
-{
-	struct talk *was = arg;
-	(void)b;
-	if (!listener_at(was->ends[1].host, was->ends[1].port))
-		return;
-	note("repeat", was->number, (int64_t)was->opening_len);
-	struct talk *t = stranger_dials(was->ends[1].host, was->ends[1].port);
-	memcpy(t->opening, was->opening, was->opening_len);
-	t->opening_len = was->opening_len;
-	at(now + MS, speak, t, 0);
-}
-
-/* The acceptor has read of @t: a stranger has seen what it read. */
-static void overheard(struct talk *t)
-{
-	size_t read = (size_t)t->ends[1].received - t->ends[1].in_len;
-	bool hello = t->opening_len > 28 && memcmp(t->opening + 20, "CCTLCTL1", 8) == 0;
-	if (!net.replays || (net.replays_hellos_only && !hello) || t->repeated || t->strange ||
-	    read < OPENING_READ)
-		return;
-	t->repeated = true;
-	at(now + rng_scale(&net_rng, US, net.replay_after), repeat, t, 0);
-}
-
-void net_stranger(int port, enum stranger how)
-{
-	stranger.port = port;
-	stranger.how = how;
-}
-
-int net_connections(void)
-{
-	return ntalks;
-}
-
-bool net_reset(int which)
-{
-	bool any = false;
-	for (struct talk *t = talks; t; t = t->next) {
-		if (t->number != which)
-			continue;
-		note("reset", which, 0);
-		any |= !t->ends[0].dead || !t->ends[1].dead;
-		for (int i = 0; i < 2; i++)
-			die(&t->ends[i], t->ends[i].connected ? ECONNRESET : ECONNREFUSED);
-	}
-	return any;
-}
-
-void net_host_dies(int host)
-{
-	note("host dies", host, 0);
-	host_dead[host] = true;
-}
-
-/* ---- descriptors ---- */
-
-struct sock *sock_of(int fd)
-{
-	int i = fd - FD_BASE;
-	return i >= 0 && i < nsocks ? socks[i] : NULL;
 }
 
 static struct sock *sock_new(enum kind kind)
@@ -603,23 +119,6 @@ static void unwatch(struct item *i)
 	*p = i->next_of_sock;
 }
 
-static void close_end(struct end *e)
-{
-	e->sock = NULL;
-	if (e->dead)
-		return;
-	if (e->in_len) { /* what was not read is lost: the peer learns that */
-		e->dead = true;
-		send_segment(e, RST, NULL, 0);
-	} else if (!e->connected && e == e->talk->ends) {
-		e->dead = true;
-		send_segment(e, RST, NULL, 0);
-	} else if (!e->out_ended) {
-		e->out_ended = true;
-		send_segment(e, FIN, NULL, 0);
-	}
-}
-
 void sock_close(struct sock *s)
 {
 	while (s->items)
@@ -647,6 +146,19 @@ void net_end_proc(struct proc *p)
 }
 
 /* ---- the calls ---- */
+
+static int host_of(uint32_t ip)
+{
+	if (ip >> 24 == 127)
+		return -1;
+	int host = (int)(ip - 0x0a000001u);
+	return host >= 0 && host < HOSTS_MOST ? host : -2;
+}
+
+static uint32_t ip_of(int host)
+{
+	return 0x0a000001u + (uint32_t)host;
+}
 
 static int fail(int error)
 {
@@ -678,7 +190,7 @@ int __wrap_bind(int fd, const struct sockaddr *a, socklen_t len)
 	if (port && listener_at(s->proc->host, port))
 		return fail(EADDRINUSE);
 	s->ip = ip;
-	s->port = port ? port : next_port++;
+	s->port = port ? port : free_port();
 	return 0;
 }
 
@@ -737,7 +249,7 @@ int __wrap_connect(int fd, const struct sockaddr *a, socklen_t len)
 		host = s->proc->host;
 	if (host < 0)
 		return fail(ENETUNREACH);
-	s->port = s->port ? s->port : next_port++;
+	s->port = s->port ? s->port : free_port();
 	struct talk *t = talk_new(s->proc->host, s->port, host, ntohs(in->sin_port));
 	for (const struct talk *b = t->next; b; b = b->next)
 		s->proc->redialled |= b->dialler == s->proc && b->ends[0].connected &&
@@ -811,6 +323,16 @@ int __wrap_getpeername(int fd, struct sockaddr *a, socklen_t *len)
 static size_t shortened(size_t n)
 {
 	return n > 1 && rng_chance(&net_rng, net.short_io) ? 1 + rng_below(&net_rng, n) : n;
+}
+
+static void window_opened(void *arg, uint64_t b)
+{
+	struct end *e = arg;
+	(void)b;
+	if (!e->dead && room_of(e) && e->wants_room) {
+		e->wants_room = false;
+		sock_event(e->sock);
+	}
 }
 
 static void readable_again(void *arg, uint64_t b)

@@ -4,13 +4,18 @@
  * to this folder (--wrap, wrap.h); the product has no hooks.
  *
  *   sched.c  processes and threads as coroutines, the clock, locks
- *   net.c    hosts, links, sockets, epoll
+ *   net.c    sockets, epoll
+ *   talks.c  connections between them, and strangers
+ *   links.c  hosts, and the links that all goes over
  *   files.c  files: real ones in a folder in memory, with faults
  *   disk.c   what a failure of the power loses of them
  *   store.c  libcurl, and the store behind it
  *   world.c  what else a process asks its host: time, random numbers, names
  *   insider.c  a process that sends what it likes
- *   job.c    draws a job and its faults from a seed, judges how it ended
+ *   job.c    draws a job from a seed, and runs it
+ *   job_files.c  its files, and what its outputs must be
+ *   faults.c draws its faults, and brings them
+ *   judge.c  judges how it ended
  *   entry.c  how a rank's command is called
  *   main.c   options, workers, the report
  *
@@ -142,7 +147,7 @@ void note(const char *what, int64_t a, int64_t b); /* into the trace */
 void *world_alloc(size_t n);
 void world_free_all(void);
 
-/* ---- the network (net.c) ---- */
+/* ---- the network (net.c, talks.c, links.c) ---- */
 
 struct link {
 	int64_t least, most; /* latency */

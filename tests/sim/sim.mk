@@ -2,7 +2,7 @@
 # wrap.h lists answered by tests/sim.
 
 .PHONY: sim
-SIM_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c))
+SIM_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(wildcard tests/sim/*.c)) $(MODEL)
 SIM_WRAPPED := $(shell sed -n 's/^WRAP.[^,]*, \([a-z0-9_]*\),.*/\1/p' tests/sim/wrap.h)
 SIM_WRAPS = $(SIM_WRAPPED:%=-Wl,--wrap=%)
 

@@ -11,11 +11,12 @@
 #ifndef COLLCTL_TESTS_CONCRETE_H
 #define COLLCTL_TESTS_CONCRETE_H
 
+#include "tests/model/collective_model.h"
 #include "tests/unit/frontier_oracle.h"
 #include "tests/unit/sets.h"
 
 #define CONCRETE_BASE UINT64_C(0x9e3779b97f4a7c15)
-#define CONCRETE_SIZE 24 /* ranks, at most */
+#define CONCRETE_SIZE MODEL_RANKS
 
 struct number {
 	bool there, final;
@@ -70,6 +71,7 @@ static inline struct number added(struct number a, struct number b, bool wide)
 
 struct concrete {
 	const struct set *t;
+	struct model model;
 	struct number **bufs[CONCRETE_SIZE], *out[CONCRETE_SIZE];
 	uint64_t *done[CONCRETE_SIZE];
 	uint64_t nout[CONCRETE_SIZE]; /* of each output; all follow one another in out */
@@ -119,13 +121,10 @@ static inline struct number in_order(const struct sched_step *st, struct number 
 
 static inline void do_read(struct concrete *c, int r, const struct sched_step *st, uint64_t x)
 {
-	const struct coll_args *a = &c->t->args[r];
-	const enum coll_kind kind = c->t->alg->kind;
-	const struct coll_layout l = coll_layout(kind, r, a->size, a->root);
-	const uint64_t at = st->src.off + x, base = a->off[l.in_lo];
+	const uint64_t at = st->src.off + x;
 
-	if (at < a->off[l.in_hi] - base)
-		*number_at(c, r, st->dst, x) = contribution(r, st->src.buf, base + at);
+	if (at < c->model.rows[r])
+		*number_at(c, r, st->dst, x) = contribution(r, st->src.buf, at);
 	else
 		c->wrong = true;
 }
@@ -263,47 +262,15 @@ static inline struct number own_fold(const struct set *t, int r, uint64_t elem)
 	return n;
 }
 
-/* The left fold of the ranks [lo, hi) in the wider type. */
-static inline struct number fold_of(const struct set *t, int lo, int hi, uint64_t elem)
+/* What position @pos of rank @r's output must be: a left fold in the wider type. */
+static inline struct number wanted(const struct concrete *c, int r, uint64_t pos)
 {
-	struct number n = lo < hi ? own_fold(t, lo, elem) : the_identity();
+	const struct model_source s = model_source(&c->model, r, pos);
+	struct number n = s.lo < s.hi ? own_fold(c->t, s.lo, s.at) : the_identity();
 
-	for (int r = lo + 1; r < hi; r++)
-		n = added(n, own_fold(t, r, elem), true);
+	for (int q = s.lo + 1; q < s.hi; q++)
+		n = added(n, own_fold(c->t, q, s.at), true);
 	return n;
-}
-
-/* What position @pos of rank @r's output must be. */
-static inline struct number wanted(const struct set *t, int r, uint64_t pos)
-{
-	const struct coll_args *a = &t->args[r];
-	const uint64_t elem = a->off[coll_layout(t->alg->kind, r, a->size, a->root).out_lo] + pos;
-	int i = 0;
-
-	switch (t->alg->kind) {
-	case COLL_SCAN:
-		return fold_of(t, 0, r + 1, elem);
-	case COLL_EXSCAN:
-		return fold_of(t, 0, r, elem);
-	case COLL_BROADCAST:
-	case COLL_SCATTER:
-		return fold_of(t, a->root, a->root + 1, elem);
-	case COLL_GATHER:
-	case COLL_ALLGATHER:
-		while (elem >= a->off[i + 1])
-			i++;
-		return fold_of(t, i, i + 1, elem);
-	case COLL_ALLTOALL:
-		for (uint64_t left = pos;; i++) {
-			const uint64_t *off = t->args[i].off;
-
-			if (left < off[r + 1] - off[r])
-				return fold_of(t, i, i + 1, off[r] + left);
-			left -= off[r + 1] - off[r];
-		}
-	default:
-		return fold_of(t, 0, t->size, elem);
-	}
 }
 
 /* Is @got what row and collective promise? */
@@ -334,7 +301,7 @@ static inline bool outputs_right(const struct concrete *c)
 		for (uint64_t at = 0; at < c->nout[r] * (uint64_t)t->s[r]->noutputs; at++) {
 			const uint64_t pos = at % c->nout[r];
 
-			if (!is_wanted(t, r, c->out[r][at], wanted(t, r, pos)) ||
+			if (!is_wanted(t, r, c->out[r][at], wanted(c, r, pos)) ||
 			    (agree && c->out[r][at].tree != c->out[0][pos].tree))
 				return false;
 		}
@@ -347,6 +314,17 @@ static inline bool outputs_right(const struct concrete *c)
 
 /* ---- together ---- */
 
+static inline struct model model_of_set(const struct set *t)
+{
+	struct model m = model_of_blocks(t->alg->kind, t->size, t->shape.root, t->args[0].off);
+
+	for (int r = 0; r < t->size && t->shape.counts; r++) {
+		m.cut[r] = t->args[r].off;
+		m.rows[r] = m.cut[r][t->size];
+	}
+	return m;
+}
+
 /* Do the schedules of @t, whatever they have become, make what the collective promises? */
 static inline bool concretely_right(const struct set *t)
 {
@@ -356,12 +334,12 @@ static inline bool concretely_right(const struct set *t)
 	assert_true(t->size <= CONCRETE_SIZE);
 	memset(&c, 0, sizeof(c));
 	c.t = t;
+	c.model = model_of_set(t);
 	for (int r = 0; r < t->size; r++) {
 		const struct sched *s = t->s[r];
 		const struct coll_args *a = &t->args[r];
-		const enum coll_kind kind = t->alg->kind;
 
-		c.nout[r] = coll_out_at(kind, a, coll_layout(kind, r, a->size, a->root).out_hi);
+		c.nout[r] = model_rows(&c.model, r);
 		c.done[r] = calloc((size_t)s->nsteps + 1, sizeof(*c.done[r]));
 		c.out[r] = calloc(c.nout[r] * (size_t)a->noutputs + 1, sizeof(*c.out[r]));
 		c.arrived[r] = calloc(coll_count(a) + 1, sizeof(*c.arrived[r]));

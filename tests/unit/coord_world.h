@@ -5,12 +5,6 @@
 #ifndef COLLCTL_TESTS_COORD_WORLD_H
 #define COLLCTL_TESTS_COORD_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/job/coordinator/coord.h"
 #include "lib/job/ctl.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 #define MEMBERS  (PROTO_PLACES + 1)
@@ -503,6 +498,6 @@ static inline void show(int rank, int n)
 	buf_release(&b);
 }
 
-#define COORD_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define COORD_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #endif

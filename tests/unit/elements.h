@@ -3,13 +3,6 @@
 #ifndef COLLCTL_TESTS_ELEMENTS_H
 #define COLLCTL_TESTS_ELEMENTS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <float.h>
 #include <math.h>
 #include <stdbool.h>
@@ -17,8 +10,7 @@
 #include <string.h>
 
 #include "lib/data/kernels/reduce.h"
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
+#include "tests/unit/unit.h"
 
 /* ---- random numbers: xorshift, the same in every run ---- */
 
@@ -200,17 +192,17 @@ static inline uint64_t special(enum dtype t)
 	switch (t) {
 	case DTYPE_F8E4M3:
 	case DTYPE_F8E5M2:
-		return f8_specials[next() % COUNT(f8_specials)];
+		return f8_specials[next() % LENGTH(f8_specials)];
 	case DTYPE_F16:
-		return f16_specials[next() % COUNT(f16_specials)];
+		return f16_specials[next() % LENGTH(f16_specials)];
 	case DTYPE_BF16:
-		return bf16_specials[next() % COUNT(bf16_specials)];
+		return bf16_specials[next() % LENGTH(bf16_specials)];
 	case DTYPE_F32:
-		return f32_specials[next() % COUNT(f32_specials)];
+		return f32_specials[next() % LENGTH(f32_specials)];
 	case DTYPE_F64:
-		return f64_specials[next() % COUNT(f64_specials)];
+		return f64_specials[next() % LENGTH(f64_specials)];
 	default:
-		return int_specials[next() % COUNT(int_specials)];
+		return int_specials[next() % LENGTH(int_specials)];
 	}
 }
 

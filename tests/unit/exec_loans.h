@@ -6,16 +6,11 @@
 #ifndef COLLCTL_TESTS_EXEC_LOANS_H
 #define COLLCTL_TESTS_EXEC_LOANS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/net/conn.h"
+#include "tests/unit/unit.h"
 
 #define LOANS       5  /* at once */
 #define LOANS_LEAST 24 /* bytes; some steps of a test are shorter, others longer */

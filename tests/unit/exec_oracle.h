@@ -1,288 +1,80 @@
 /*
- * A scalar reference for every collective: what the output must be, from the inputs alone. Moves
- * and integers to the bit, sums in rank order too, other sums of floats within their rounding.
+ * Cases for the executor, run and compared with the model of their collective: moves and integers
+ * to the bit, sums in rank order too, other sums of floats within their rounding.
  */
 #ifndef COLLCTL_TESTS_EXEC_ORACLE_H
 #define COLLCTL_TESTS_EXEC_ORACLE_H
 
-#include <complex.h>
-
 #include "lib/sched/placement.h"
+#include "tests/model/collective_model.h"
 #include "tests/unit/exec_world.h"
 
-/* ---- where an element comes from ---- */
+/* ---- one element ---- */
 
-/* Element @at of the inputs of the ranks [lo, hi); of none: the identity. */
-struct source {
-	int lo, hi;
-	uint64_t at;
-};
-
-static inline struct source source_of(const struct problem *p, int r, uint64_t pos)
+static inline _Noreturn void wrong(const struct part_files *f, int r, uint64_t i, const void *got,
+                                   double complex want)
 {
-	switch (p->alg->kind) {
-	case COLL_SCAN:
-		return (struct source){0, r + 1, pos};
-	case COLL_EXSCAN:
-		return (struct source){0, r, pos};
-	case COLL_REDUCE_SCATTER:
-		return (struct source){0, p->size, p->off[r] + pos};
-	case COLL_BROADCAST:
-		return (struct source){p->root, p->root + 1, pos};
-	case COLL_SCATTER:
-		return (struct source){p->root, p->root + 1, p->off[r] + pos};
-	case COLL_GATHER:
-	case COLL_ALLGATHER:
-		for (int i = 0;; pos -= p->off[i + 1] - p->off[i], i++)
-			if (pos < p->off[i + 1] - p->off[i])
-				return (struct source){i, i + 1, pos};
-	case COLL_ALLTOALL:
-		for (int i = 0;; i++) {
-			const uint64_t *off = p->uneven ? p->parts[i][0] : p->off;
-			if (pos < off[r + 1] - off[r])
-				return (struct source){i, i + 1, off[r] + pos};
-			pos -= off[r + 1] - off[r];
-		}
-	default:
-		return (struct source){0, p->size, pos};
-	}
-}
-
-static inline bool moves(enum coll_kind kind)
-{
-	return kind == COLL_BROADCAST || kind == COLL_SCATTER || kind == COLL_GATHER ||
-	       kind == COLL_ALLGATHER || kind == COLL_ALLTOALL;
-}
-
-/* ---- values ---- */
-
-static inline double real_of(const void *p, enum dtype d)
-{
-	float f;
-	double x;
-	uint64_t u = 0;
-	if (d == DTYPE_F64) {
-		memcpy(&x, p, sizeof x);
-		return x;
-	}
-	if (dtype_is_float(d)) {
-		convert_kernel(DTYPE_F32, d)(&f, p, 1);
-		return (double)f;
-	}
-	memcpy(&u, p, dtype_size(d));
-	return (double)u;
-}
-
-/* CMPLX, which clang's headers lack. */
-static inline double complex complex_of(double re, double im)
-{
-	double parts[2] = {re, im};
-	double complex z;
-	memcpy(&z, parts, sizeof z);
-	return z;
-}
-
-static inline double complex value_of(const void *p, enum dtype d)
-{
-	enum dtype part = part_dtype(d);
-	const uint8_t *imaginary = (const uint8_t *)p + dtype_size(part);
-	return complex_of(real_of(p, part), part == d ? 0 : real_of(imaginary, part));
-}
-
-static inline double roundoff(enum dtype d)
-{
-	switch (part_dtype(d)) {
-	case DTYPE_F8E4M3:
-		return 0x1p-4;
-	case DTYPE_BF16:
-		return 0x1p-8;
-	case DTYPE_F16:
-		return 0x1p-11;
-	case DTYPE_F32:
-		return 0x1p-24;
-	default:
-		return 0x1p-53;
-	}
-}
-
-static inline bool is_signed(enum dtype d)
-{
-	return d == DTYPE_I32 || d == DTYPE_I64;
-}
-
-static inline uint64_t combine(enum reduce_op op, enum dtype d, uint64_t a, uint64_t b)
-{
-	uint64_t flip = is_signed(d) ? 1ull << (8 * dtype_size(d) - 1) : 0;
-	bool less = (a ^ flip) < (b ^ flip);
-	switch (op) {
-	case REDUCE_SUM:
-		return a + b;
-	case REDUCE_PROD:
-		return a * b;
-	case REDUCE_MIN:
-		return less ? a : b;
-	case REDUCE_MAX:
-		return less ? b : a;
-	case REDUCE_BAND:
-	case REDUCE_LAND: /* of 0 and 1 */
-		return a & b;
-	case REDUCE_BOR:
-	case REDUCE_LOR:
-		return a | b;
-	default:
-		return a ^ b;
-	}
-}
-
-static inline _Noreturn void wrong(const struct part_files *f, int r, uint64_t i,
-                                   double complex got, double complex want)
-{
+	const double complex x = model_number(f->p->dtype, got);
 	fail_msg("rank %d, element %llu is %.17g%+.17gi, not %.17g%+.17gi: %s", r,
-	         (unsigned long long)i, creal(got), cimag(got), creal(want), cimag(want),
+	         (unsigned long long)i, creal(x), cimag(x), creal(want), cimag(want),
 	         describe(f->world));
 	abort();
 }
 
-static inline void check_move(const struct part_files *f, int r, uint64_t i, struct source s)
+static inline void check_bits(const struct part_files *f, const struct model *m, int r, uint64_t i,
+                              const void *got)
 {
-	size_t esize = dtype_size(f->p->dtype);
-	const uint8_t *got = f->out[r] + i * esize, *want = f->in[s.lo][0] + s.at * esize;
-	if (memcmp(got, want, esize) != 0)
-		wrong(f, r, i, value_of(got, f->p->dtype), value_of(want, f->p->dtype));
+	uint8_t want[MODEL_ELEMENT];
+	model_element(m, r, i, want);
+	if (memcmp(got, want, dtype_size(m->dtype)) != 0)
+		wrong(f, r, i, got, model_number(m->dtype, want));
 }
 
-static inline uint64_t all_ones(enum dtype d)
+static inline void check_near(const struct part_files *f, const struct model *m, int r, uint64_t i,
+                              const void *got)
 {
-	return UINT64_MAX >> (64 - 8 * dtype_size(d));
+	double slack;
+	const double complex want = model_near(m, r, i, &slack);
+	if (!(cabs(model_number(m->dtype, got) - want) <= slack))
+		wrong(f, r, i, got, want);
 }
 
-static inline uint64_t integer_identity(enum reduce_op op, enum dtype d)
-{
-	switch (op) {
-	case REDUCE_PROD:
-	case REDUCE_LAND:
-		return 1;
-	case REDUCE_MIN:
-		return all_ones(d) >> is_signed(d);
-	case REDUCE_MAX:
-		return is_signed(d) ? (all_ones(d) >> 1) + 1 : 0;
-	case REDUCE_BAND:
-		return all_ones(d);
-	default:
-		return 0;
-	}
-}
+/* ---- all of them ---- */
 
-static inline void check_integer(const struct part_files *f, int r, uint64_t i, struct source s)
+static inline struct model model_of(const struct part_files *f)
 {
 	const struct problem *p = f->p;
-	size_t esize = dtype_size(p->dtype);
-	uint64_t want = integer_identity(p->op, p->dtype), got = 0;
-	bool first = true;
-	for (int q = s.lo; q < s.hi; q++)
-		for (int k = 0; k < p->inputs[q]; k++, first = false) {
-			uint64_t x = 0;
-			memcpy(&x, f->in[q][k] + s.at * esize, esize);
-			want = first ? x : combine(p->op, p->dtype, want, x) & all_ones(p->dtype);
+	struct model m = model_of_blocks(p->alg->kind, p->size, p->root, p->off);
+	m.dtype = p->dtype;
+	m.op = p->op;
+	m.divisor = p->divisor;
+	for (int r = 0; r < p->size; r++) {
+		if (p->uneven) {
+			m.cut[r] = p->parts[r][0];
+			m.rows[r] = m.cut[r][p->size];
 		}
-	memcpy(&got, f->out[r] + i * esize, esize);
-	if (got != want)
-		wrong(f, r, i, (double)got, (double)want);
-}
-
-/* How far a result may be from @want, the terms' absolute values having the sum @sum_abs. */
-static inline double slack_of(const struct problem *p, double complex want, double sum_abs,
-                              int terms)
-{
-	/* Of a complex product each part is rounded three times. */
-	double each =
-	        (terms + 2) * 1.05 * roundoff(p->dtype) * (dtype_is_complex(p->dtype) ? 3 : 1);
-	double least = p->dtype == DTYPE_F8E4M3 ? 0x1p-10 : 0x1p-25; /* of subnormal numbers */
-	if (p->op == REDUCE_PROD)
-		return cabs(want) * each + (p->dtype == DTYPE_F8E4M3 ? terms * least : 0);
-	if (p->op == REDUCE_SUM || p->op == REDUCE_AVG)
-		return sum_abs * each + terms * least;
-	return 0;
-}
-
-static inline void check_float(const struct part_files *f, int r, uint64_t i, struct source s)
-{
-	const struct problem *p = f->p;
-	size_t esize = dtype_size(p->dtype);
-	double largest = p->dtype == DTYPE_F8E4M3 ? 448 : (double)INFINITY;
-	long double complex want = p->op == REDUCE_PROD  ? 1
-	                           : p->op == REDUCE_MIN ? largest
-	                           : p->op == REDUCE_MAX ? -largest
-	                                                 : 0;
-	double sum_abs = 0;
-	int terms = 0;
-	for (int q = s.lo; q < s.hi; q++)
-		for (int k = 0; k < p->inputs[q]; k++, terms++) {
-			double complex x = value_of(f->in[q][k] + s.at * esize, p->dtype);
-			if (p->op == REDUCE_SUM || p->op == REDUCE_AVG)
-				want += x;
-			else if (p->op == REDUCE_PROD)
-				want *= x;
-			else if (p->op == REDUCE_MIN ? creal(x) < (double)creall(want)
-			                             : creal(x) > (double)creall(want))
-				want = x;
-			sum_abs += cabs(x);
-		}
-	double complex got = value_of(f->out[r] + i * esize, p->dtype);
-	double slack = slack_of(p, (double complex)want, sum_abs, terms);
-	if (p->op == REDUCE_AVG) {
-		want /= p->divisor;
-		slack = slack / p->divisor + (p->dtype == DTYPE_F8E4M3 ? 0x1p-10 : 0);
+		m.ninputs[r] = p->inputs[r];
+		for (int k = 0; k < p->inputs[r]; k++)
+			m.in[r][k] = f->in[r][k];
 	}
-	if (got != want && !(cabsl(got - want) <= (long double)slack))
-		wrong(f, r, i, got, (double complex)want);
-}
-
-static inline double complex in_f64(enum reduce_op op, double complex a, double complex b)
-{
-	if (op != REDUCE_PROD)
-		return a + b;
-	return complex_of(creal(a) * creal(b) - cimag(a) * cimag(b),
-	                  creal(a) * cimag(b) + cimag(a) * creal(b));
-}
-
-/* --order rank: the very bits of a sum in f64 in rank order, rounded once. */
-static inline void check_ordered(const struct part_files *f, int r, uint64_t i, struct source s)
-{
-	const struct problem *p = f->p;
-	size_t esize = dtype_size(p->dtype);
-	uint8_t want[16];
-	double complex sum = p->op == REDUCE_PROD;
-	for (int q = s.lo; q < s.hi; q++) {
-		double complex own = value_of(f->in[q][0] + s.at * esize, p->dtype);
-		for (int k = 1; k < p->inputs[q]; k++)
-			own = in_f64(p->op, own, value_of(f->in[q][k] + s.at * esize, p->dtype));
-		sum = q == s.lo ? own : in_f64(p->op, sum, own);
-	}
-	if (p->op == REDUCE_AVG)
-		sum = complex_of(creal(sum) / p->divisor, cimag(sum) / p->divisor);
-	enum dtype wide = dtype_is_complex(p->dtype) ? DTYPE_C128 : DTYPE_F64;
-	convert_kernel(p->dtype, wide)(want, &sum, 1);
-	if (memcmp(want, f->out[r] + i * esize, esize) != 0)
-		wrong(f, r, i, value_of(f->out[r] + i * esize, p->dtype), value_of(want, p->dtype));
+	return m;
 }
 
 /* All ranks' outputs of a part are right. */
 static inline void check_part(const struct part_files *f)
 {
 	const struct problem *p = f->p;
-	for (int r = 0; r < p->size; r++)
+	const struct model m = model_of(f);
+	for (int r = 0; r < p->size; r++) {
+		assert_int_equal(output_len(p, r), model_rows(&m, r));
 		for (uint64_t i = 0, n = p->mute[r] ? 0 : output_len(p, r); i < n; i++) {
-			struct source s = source_of(p, r, i);
-			if (moves(p->alg->kind))
-				check_move(f, r, i, s);
-			else if (p->ordered)
-				check_ordered(f, r, i, s);
-			else if (dtype_is_float(p->dtype))
-				check_float(f, r, i, s);
+			const uint8_t *got = f->out[r] + i * dtype_size(p->dtype);
+			if (model_rounds(&m) && !p->ordered)
+				check_near(f, &m, r, i, got);
 			else
-				check_integer(f, r, i, s);
+				check_bits(f, &m, r, i, got);
 		}
+	}
 }
 
 static inline void check_values(const struct world *w)
@@ -295,7 +87,7 @@ static inline void check_values(const struct world *w)
 
 static inline bool rounds(const struct problem *p)
 {
-	return !moves(p->alg->kind) && dtype_is_float(p->dtype) &&
+	return coll_reduces(p->alg->kind) && dtype_is_float(p->dtype) &&
 	       (p->op == REDUCE_SUM || p->op == REDUCE_AVG || p->op == REDUCE_PROD);
 }
 
@@ -393,7 +185,7 @@ static inline void try(const struct problem *p, const struct timing *t, int n)
 
 static const enum dtype dtypes[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_I32,    DTYPE_U8,
                                     DTYPE_F64, DTYPE_I64,  DTYPE_C64, DTYPE_F8E4M3, DTYPE_C128};
-#define NDTYPES (sizeof dtypes / sizeof dtypes[0])
+#define NDTYPES LENGTH(dtypes)
 
 static inline uint64_t pick_count(uint64_t *state, int size)
 {
@@ -470,7 +262,7 @@ static inline bool serves(const struct coll_algorithm *alg, int size)
 static inline bool sensible(const struct problem *p)
 {
 	enum coll_kind kind = p->alg->kind;
-	if (moves(kind) || kind == COLL_EXCHANGE)
+	if (!coll_reduces(kind))
 		return p->op == REDUCE_SUM; /* nobody looks at it */
 	return reduce_op_defined(p->op, p->dtype) &&
 	       !(p->op == REDUCE_AVG && (kind == COLL_SCAN || kind == COLL_EXSCAN));
@@ -511,6 +303,6 @@ static inline bool long_run(void)
 }
 
 static const int sizes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 16};
-#define NSIZES (sizeof sizes / sizeof sizes[0])
+#define NSIZES LENGTH(sizes)
 
 #endif

@@ -6,12 +6,6 @@
 #ifndef COLLCTL_TESTS_EXEC_WORLD_H
 #define COLLCTL_TESTS_EXEC_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <poll.h>
 #include <sched.h>

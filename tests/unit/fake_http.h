@@ -16,6 +16,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/addr.h"
+#include "tests/unit/unit.h"
 
 #define FAKE_ANSWERS 6
 

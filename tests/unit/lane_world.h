@@ -7,10 +7,6 @@
 
 #include "lib/net/conn_shared.c"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,6 +16,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/addr.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 #define ARENA    (1u << 20)
@@ -218,6 +215,6 @@ static inline size_t a_size(size_t left)
 
 /* ---- a test ---- */
 
-#define LANE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
+#define LANE_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #endif

@@ -5,17 +5,13 @@
 #ifndef COLLCTL_TESTS_SETS_H
 #define COLLCTL_TESTS_SETS_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "algorithms/table.h"
 #include "lib/proof/verifier.h"
+#include "tests/unit/unit.h"
 
 #define MAX_SIZE 64
 

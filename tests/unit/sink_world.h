@@ -4,13 +4,6 @@
 #ifndef COLLCTL_TESTS_SINK_WORLD_H
 #define COLLCTL_TESTS_SINK_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +17,7 @@
 #include <unistd.h>
 
 #include "lib/data/files/sink.h"
+#include "tests/unit/unit.h"
 
 /* ---- calls that fail on demand ---- */
 

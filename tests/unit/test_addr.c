@@ -1,8 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,6 +7,7 @@
 #include <unistd.h>
 
 #include "lib/net/addr.h"
+#include "tests/unit/unit.h"
 
 static bool have_ipv6(void)
 {
@@ -25,9 +21,8 @@ static bool have_ipv6(void)
 	return fd >= 0;
 }
 
-static void test_split(void **state)
+TEST(test_split)
 {
-	(void)state;
 	static const struct {
 		const char *text, *host;
 		int port;
@@ -64,7 +59,7 @@ static void test_split(void **state)
 	char host[64], joined[64];
 	int port;
 
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct err e = {0};
 		if (addr_split(good[i].text, host, sizeof host, &port, &e) < 0)
 			fail_msg("%s", e.text);
@@ -74,7 +69,7 @@ static void test_split(void **state)
 		if (port >= 0)
 			assert_string_equal(joined, good[i].text);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct err e = {0};
 		if (addr_split(bad[i], host, sizeof host, &port, &e) == 0)
 			fail_msg("'%s' was accepted", bad[i]);
@@ -85,9 +80,8 @@ static void test_split(void **state)
 	assert_int_equal(addr_split("123", host, 4, &port, &e), 0);
 }
 
-static void test_resolve_and_text(void **state)
+TEST(test_resolve_and_text)
 {
-	(void)state;
 	struct addr a;
 	struct err e = {0};
 	char buf[ADDR_TEXT];
@@ -123,9 +117,8 @@ static struct addr resolved(const char *host)
 	return a;
 }
 
-static void test_same_host(void **state)
+TEST(test_same_host)
 {
-	(void)state;
 	struct addr lo = resolved("127.0.0.1"), lo2 = resolved("127.0.0.2"), lo6 = resolved("::1");
 	struct addr mapped = resolved("::ffff:127.0.0.1");
 	struct addr far = resolved("203.0.113.7"), far2 = resolved("203.0.113.8");
@@ -159,9 +152,8 @@ static bool reaches(const char *host, int port)
 	return ok;
 }
 
-static void test_listen(void **state)
+TEST(test_listen)
 {
-	(void)state;
 	struct addr a, b;
 	struct err e = {0};
 
@@ -187,9 +179,8 @@ static void test_listen(void **state)
 	close(fd);
 }
 
-static void test_port_range(void **state)
+TEST(test_port_range)
 {
-	(void)state;
 	struct addr a[4];
 	int fd[3] = {-1, -1, -1}, lo = 21000 + (int)(getpid() % 5000);
 	struct err e = {0};
@@ -227,9 +218,8 @@ static void test_port_range(void **state)
 	close(fd[2]);
 }
 
-static void test_dual_stack(void **state)
+TEST(test_dual_stack)
 {
-	(void)state;
 	struct addr a;
 	struct err e = {0};
 
@@ -242,9 +232,8 @@ static void test_dual_stack(void **state)
 	close(fd);
 }
 
-static void test_iface(void **state)
+TEST(test_iface)
 {
-	(void)state;
 	struct addr a;
 	struct err e = {0};
 	char buf[ADDR_TEXT];
@@ -262,7 +251,7 @@ static void test_iface(void **state)
 	static const char *const bad[] = {
 	        "nope0", "203.0.113.0/24", "127.0.0.128/25", "127.0.0.0/33", "127.0.0.0/", "lo/8",
 	        ""};
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		err_clear(&e);
 		if (addr_of_iface(&a, bad[i], &e) == 0)
 			fail_msg("'%s' was accepted", bad[i]);
@@ -276,11 +265,5 @@ static void test_iface(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_split),      cmocka_unit_test(test_resolve_and_text),
-	        cmocka_unit_test(test_same_host),  cmocka_unit_test(test_listen),
-	        cmocka_unit_test(test_port_range), cmocka_unit_test(test_dual_stack),
-	        cmocka_unit_test(test_iface),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

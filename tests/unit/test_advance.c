@@ -1,26 +1,19 @@
 /* Whose progress holds off --timeout. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "lib/job/coordinator/advance.h"
+#include "tests/unit/unit.h"
 
 #define TIMEOUT 30
 
-static void nobody_has_progress(void **state)
+TEST(nobody_has_progress)
 {
 	struct advance a;
-	(void)state;
 	advance_init(&a, 0);
 	assert_false(advance_counts(&a, 0, -1, 1, TIMEOUT));
 }
 
-static void several_ranks_hold_it_off_for_ever(void **state)
+TEST(several_ranks_hold_it_off_for_ever)
 {
 	struct advance a;
-	(void)state;
 	advance_init(&a, 0);
 	for (int64_t t = 0; t < 100000; t += 7)
 		assert_true(advance_counts(&a, 2, 1, t, TIMEOUT));
@@ -29,11 +22,10 @@ static void several_ranks_hold_it_off_for_ever(void **state)
 		assert_true(advance_counts(&a, 1, (int)(t & 1), t, TIMEOUT));
 }
 
-static void a_rank_alone_counts_for_a_bounded_time(void **state)
+TEST(a_rank_alone_counts_for_a_bounded_time)
 {
 	struct advance a;
 	int64_t t = 1000;
-	(void)state;
 	advance_init(&a, 0);
 	for (; t < 1000 + ADVANCE_ALONE * TIMEOUT; t++)
 		assert_true(advance_counts(&a, 1, 3, t, TIMEOUT));
@@ -48,10 +40,5 @@ static void a_rank_alone_counts_for_a_bounded_time(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(nobody_has_progress),
-	        cmocka_unit_test(several_ranks_hold_it_off_for_ever),
-	        cmocka_unit_test(a_rank_alone_counts_for_a_bounded_time),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

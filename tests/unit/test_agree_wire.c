@@ -1,10 +1,4 @@
 /* What ranks tell of their arrays: out and in again, cut at every byte, and what is impossible. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +6,7 @@
 
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/agreement/file_list.h"
+#include "tests/unit/unit.h"
 
 static const struct format zero = {.number = 0}, unknown = {.number = 99};
 
@@ -63,13 +58,12 @@ static int there_and_back(const struct array_info *said, const uint64_t *cut, in
 	return ret;
 }
 
-static void arrays_come_back(void **state)
+TEST(arrays_come_back)
 {
 	static const uint64_t cut[SIZE] = {5, 0, 2};
 	struct array_info said = matrix(7, 4), info;
 	uint64_t counts[SIZE];
 	bool even;
-	(void)state;
 	assert_int_equal(there_and_back(&said, NULL, SIZE, &info, counts, &even), 0);
 	assert_true(even && array_same(&said, &info) && info.format == &format_npy);
 	assert_int_equal(info.count, 28);
@@ -81,7 +75,7 @@ static void arrays_come_back(void **state)
 	assert_true(info.ndim == 0 && info.count == 1 && info.format == &format_raw);
 }
 
-static void what_can_t_be_is_refused(void **state)
+TEST(what_can_t_be_is_refused)
 {
 	static const uint64_t cut[SIZE] = {5, 0, 2}, more[SIZE] = {5, 1, 2};
 	static const uint64_t huge[SIZE] = {INT64_MAX, INT64_MAX, 9};
@@ -90,7 +84,6 @@ static void what_can_t_be_is_refused(void **state)
 	uint64_t counts[SIZE];
 	struct buf b;
 	bool even;
-	(void)state;
 	for (int i = 0; i < 7; i++)
 		bad[i] = said;
 	bad[0].format = &unknown;
@@ -120,14 +113,13 @@ static void what_can_t_be_is_refused(void **state)
 	assert_int_equal(there_and_back(&said, cut, SIZE - 1, &info, counts, &even), -1);
 }
 
-static void arrays_cut_anywhere(void **state)
+TEST(arrays_cut_anywhere)
 {
 	static const uint64_t cut[SIZE] = {5, 0, 2};
 	struct array_info said = matrix(7, 4), info;
 	uint64_t counts[SIZE];
 	bool even;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1u << 20);
 	wire_put_array(&b, &said, cut, SIZE);
 	for (size_t n = 0; n < b.len; n++) {
@@ -144,13 +136,12 @@ static void arrays_cut_anywhere(void **state)
 	buf_release(&b);
 }
 
-static void rows_come_back(void **state)
+TEST(rows_come_back)
 {
 	static const uint64_t rows[SIZE] = {0, INT64_MAX, 0}, many[SIZE] = {1, INT64_MAX, 0};
 	uint64_t back[SIZE];
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	wire_put_rows(&b, rows, SIZE);
 	assert_int_equal(get_rows(view_of(b.data, b.len), SIZE, back, &err), 0);
@@ -204,10 +195,9 @@ static int list_and_back(const struct file_list *t, struct file_list *out)
 	return ret;
 }
 
-static void files_come_back(void **state)
+TEST(files_come_back)
 {
 	struct file_list out;
-	(void)state;
 	assert_int_equal(list_and_back(&set, &out), 0);
 	assert_true(out.format == &format_safetensors && out.folder && out.nfiles == 2);
 	assert_string_equal(out.files[0].name, files[0].name);
@@ -218,11 +208,10 @@ static void files_come_back(void **state)
 	file_list_release(&out);
 }
 
-static void files_cut_anywhere(void **state)
+TEST(files_cut_anywhere)
 {
 	struct file_list out;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 4096);
 	file_list_put(&b, &set);
 	for (size_t n = 0; n < b.len; n++) {
@@ -235,15 +224,14 @@ static void files_cut_anywhere(void **state)
 	buf_release(&b);
 }
 
-static void names_stay_in_their_folder(void **state)
+TEST(names_stay_in_their_folder)
 {
 	static char *const bad[] = {"",  ".",     "..",   ".hidden", "a/b",
 	                            "/", "../up", "/etc", "x.json"}; /* the last: twice */
 	struct file_list out, t = set;
 	struct listed_file two[] = {files[1], files[1]};
-	(void)state;
 	t.files = two;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		two[0].name = bad[i];
 		assert_int_equal(list_and_back(&t, &out), -1);
 		bool twice = strcmp(bad[i], two[1].name) == 0;
@@ -256,7 +244,7 @@ static void names_stay_in_their_folder(void **state)
 }
 
 /* Trees: names that stay below their folder, as they are, with what files and folders have. */
-static void trees_come_back(void **state)
+TEST(trees_come_back)
 {
 	struct listed_file in[] = {{.name = ".a/b", .bytes = 3, .mode = 0755, .mtime = INT64_MIN},
 	                           {.name = ".a/bc\nd", .bytes = 0, .mode = 0, .mtime = INT64_MAX},
@@ -270,7 +258,6 @@ static void trees_come_back(void **state)
 	                               .folders = folders,
 	                               .nfolders = 2};
 	struct file_list out;
-	(void)state;
 	assert_int_equal(list_and_back(&tree, &out), 0);
 	assert_true(out.tree && out.folder && out.nfiles == 3 && out.nfolders == 2);
 	for (int i = 0; i < 3; i++) {
@@ -287,7 +274,7 @@ static void trees_come_back(void **state)
 	file_list_release(&out);
 }
 
-static void trees_stay_below(void **state)
+TEST(trees_stay_below)
 {
 	static char *const bad[] = {
 	        "",     "/",    "/etc/x", ".",   "..",    "a/../b", "../b",
@@ -301,8 +288,7 @@ static void trees_stay_below(void **state)
 	                           .nfiles = 1,
 	                           .folders = &folder,
 	                           .nfolders = 1};
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		file.name = bad[i];
 		assert_int_equal(list_and_back(&t, &out), -1);
 		bool twice = strcmp(bad[i], folder.name) == 0;
@@ -320,7 +306,7 @@ static void trees_stay_below(void **state)
 	assert_int_equal(list_and_back(&t, &out), -1);
 }
 
-static void gathered_files_are_base_names(void **state)
+TEST(gathered_files_are_base_names)
 {
 	static char *const bad_names[] = {"", "..", "a/b", "/x"}, *bad_hosts[] = {"..", "a/b", ""};
 	struct listed_file file = {.name = ".log", .bytes = 5, .mode = 0600, .mtime = 1};
@@ -330,7 +316,6 @@ static void gathered_files_are_base_names(void **state)
 	                                      .files = &file,
 	                                      .nfiles = 1},
 	                            .host = "node7"};
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		struct err err = {0};
 		struct buf b;
@@ -354,11 +339,10 @@ static void gathered_files_are_base_names(void **state)
 	}
 }
 
-static void files_that_can_t_be(void **state)
+TEST(files_that_can_t_be)
 {
 	struct listed_file huge[] = {{.name = "a", .bytes = INT64_MAX}, {.name = "b", .bytes = 1}};
 	struct file_list out, t = set;
-	(void)state;
 	t.format = &zero;
 	assert_int_equal(list_and_back(&t, &out), -1);
 	t.format = &unknown;
@@ -374,29 +358,14 @@ static void files_that_can_t_be(void **state)
 	assert_int_equal(list_and_back(&t, &out), -1);
 }
 
-static void weights_are_finite(void **state)
+TEST(weights_are_finite)
 {
 	static const double all[] = {0.25, 0, -1, INFINITY, NAN};
-	(void)state;
-	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+	for (size_t i = 0; i < LENGTH(all); i++)
 		assert_int_equal(wire_is_weight(&all[i]), i < 2);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(arrays_come_back),
-	        cmocka_unit_test(what_can_t_be_is_refused),
-	        cmocka_unit_test(arrays_cut_anywhere),
-	        cmocka_unit_test(rows_come_back),
-	        cmocka_unit_test(files_come_back),
-	        cmocka_unit_test(files_cut_anywhere),
-	        cmocka_unit_test(names_stay_in_their_folder),
-	        cmocka_unit_test(trees_come_back),
-	        cmocka_unit_test(trees_stay_below),
-	        cmocka_unit_test(gathered_files_are_base_names),
-	        cmocka_unit_test(files_that_can_t_be),
-	        cmocka_unit_test(weights_are_finite),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

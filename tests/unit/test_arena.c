@@ -1,11 +1,5 @@
 /* The memory that ranks of one host share: ranges that are taken, returned and joined, always
  * zeroed; seals, which other processes can't get around; mappings that several users share. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -17,6 +11,9 @@
 #include <unistd.h>
 
 #include "lib/net/arena.h"
+#include "tests/unit/unit.h"
+
+#define ARENA_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #define PAGE 4096
 
@@ -25,14 +22,12 @@ static struct arena *arena;
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	arena = arena_new(16 * PAGE, &err);
 	return arena ? 0 : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	arena_free(arena);
 	return 0;
 }
@@ -58,27 +53,24 @@ static uint8_t *take(size_t bytes, int page)
 	return p;
 }
 
-static void ranges_are_whole_pages(void **state)
+ARENA_TEST(ranges_are_whole_pages)
 {
-	(void)state;
 	take(1, 0);
 	take(PAGE + 1, 1);
 	take(13 * PAGE, 3);
 	assert_null(arena_alloc(arena, 1));
 }
 
-static void no_range_is_long_enough(void **state)
+ARENA_TEST(no_range_is_long_enough)
 {
-	(void)state;
 	assert_null(arena_alloc(arena, 16 * PAGE + 1));
 	assert_null(arena_alloc(arena, 0));
 	assert_null(arena_alloc(arena, SIZE_MAX));
 	take(16 * PAGE, 0);
 }
 
-static void what_is_used_again_is_zeroed(void **state)
+ARENA_TEST(what_is_used_again_is_zeroed)
 {
-	(void)state;
 	uint8_t *a = take(2 * PAGE, 0);
 	assert_true(arena_release(arena, a, 2 * PAGE));
 	/* Of this range only the first part was used before. */
@@ -89,10 +81,9 @@ static void what_is_used_again_is_zeroed(void **state)
 	take(14 * PAGE, 2);
 }
 
-static void free_ranges_join(void **state)
+ARENA_TEST(free_ranges_join)
 {
 	uint8_t *p[4];
-	(void)state;
 	for (int first = 0; first < 4;
 	     first++) { /* in four orders: with the one before, after, both */
 		static const int order[4][4] = {
@@ -105,9 +96,8 @@ static void free_ranges_join(void **state)
 	}
 }
 
-static void the_first_range_that_fits(void **state)
+ARENA_TEST(the_first_range_that_fits)
 {
-	(void)state;
 	uint8_t *a = take(2 * PAGE, 0), *b;
 	take(PAGE, 2);
 	b = take(4 * PAGE, 3);
@@ -121,9 +111,8 @@ static void the_first_range_that_fits(void **state)
 	take(8 * PAGE, 8);
 }
 
-static void only_what_was_taken_is_returned(void **state)
+ARENA_TEST(only_what_was_taken_is_returned)
 {
-	(void)state;
 	uint8_t outside[PAGE], *a = take(2 * PAGE, 0);
 	assert_false(arena_release(arena, outside, sizeof outside));
 	assert_false(arena_release(arena, a + PAGE, PAGE));     /* not its beginning */
@@ -133,9 +122,8 @@ static void only_what_was_taken_is_returned(void **state)
 	take(16 * PAGE, 0);
 }
 
-static void offsets(void **state)
+ARENA_TEST(offsets)
 {
-	(void)state;
 	const uint8_t *a = take(PAGE, 0);
 	assert_int_equal(arena_offset(arena, a + 5, 3), 5);
 	assert_int_equal(arena_offset(arena, a, 16 * PAGE), 0);
@@ -150,10 +138,9 @@ static void offsets(void **state)
 /* ---- seals ---- */
 
 /* Whoever has the descriptor can read the memory, and nothing else. */
-static void others_only_read(void **state)
+ARENA_TEST(others_only_read)
 {
 	char path[64];
-	(void)state;
 	int fd = arena_fd(arena);
 	memcpy(take(PAGE, 0), "words", 5);
 	snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
@@ -202,13 +189,12 @@ static void not_sealed(int fd)
 	close(fd);
 }
 
-static void what_may_shrink_is_refused(void **state)
+ARENA_TEST(what_may_shrink_is_refused)
 {
 	static const int some[] = {0, F_SEAL_SHRINK, F_SEAL_SHRINK | F_SEAL_GROW,
 	                           F_SEAL_SHRINK | F_SEAL_SEAL, F_SEAL_GROW | F_SEAL_SEAL};
 	int ends[2];
-	(void)state;
-	for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+	for (size_t i = 0; i < LENGTH(some); i++) {
 		int fd = memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 		assert_int_equal(ftruncate(fd, PAGE), 0);
 		assert_int_equal(fcntl(fd, F_ADD_SEALS, some[i]), 0);
@@ -227,11 +213,10 @@ static void what_may_shrink_is_refused(void **state)
 
 /* ---- mappings ---- */
 
-static void users_share_a_mapping(void **state)
+ARENA_TEST(users_share_a_mapping)
 {
 	struct arena_maps maps = {0};
 	struct err err = {0};
-	(void)state;
 	struct arena *other = arena_new(3 * PAGE - 5, &err);
 	assert_non_null(other);
 	memcpy(take(PAGE, 0), "this", 4);
@@ -277,10 +262,9 @@ static int fails_under(__rlimit_resource_t resource, rlim_t limit, size_t size)
 	return WEXITSTATUS(status);
 }
 
-static void too_little(void **state)
+ARENA_TEST(too_little)
 {
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(fails_under(RLIMIT_NOFILE, 3, PAGE), ERR_RESOURCE);
 	assert_null(arena_new((size_t)1 << 62, &err));
 	assert_int_equal(err.code, ERR_RESOURCE);
@@ -288,11 +272,10 @@ static void too_little(void **state)
 }
 
 /* Pages that nobody has touched cost nothing, so the arena may be larger than the memory. */
-static void larger_than_the_memory(void **state)
+ARENA_TEST(larger_than_the_memory)
 {
 	struct err err = {0};
 	size_t size = (size_t)1 << 42;
-	(void)state;
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 	size = (size_t)1 << 36;
 #endif
@@ -304,23 +287,7 @@ static void larger_than_the_memory(void **state)
 	arena_free(a);
 }
 
-#define ARENA_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        ARENA_TEST(ranges_are_whole_pages),
-	        ARENA_TEST(no_range_is_long_enough),
-	        ARENA_TEST(what_is_used_again_is_zeroed),
-	        ARENA_TEST(free_ranges_join),
-	        ARENA_TEST(the_first_range_that_fits),
-	        ARENA_TEST(only_what_was_taken_is_returned),
-	        ARENA_TEST(offsets),
-	        ARENA_TEST(others_only_read),
-	        ARENA_TEST(what_may_shrink_is_refused),
-	        ARENA_TEST(users_share_a_mapping),
-	        ARENA_TEST(too_little),
-	        ARENA_TEST(larger_than_the_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

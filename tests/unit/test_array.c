@@ -1,11 +1,4 @@
 /* Array files: formats by name and hint, raw files and their shapes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,18 +7,17 @@
 #include <unistd.h>
 
 #include "lib/data/dataset/dataset.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_array.XXXXXX";
 
 static int into_folder(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
 }
 
 static int out_of_folder(void **state)
 {
-	(void)state;
 	return chdir("/") || rmdir(folder);
 }
 
@@ -65,9 +57,8 @@ static void assert_shape(const char *path, const struct array_hints *hints, cons
 	dataset_close(&d);
 }
 
-static void test_formats(void **state)
+TEST(test_formats)
 {
-	(void)state;
 	static const struct {
 		const char *path;
 		const struct format *format;
@@ -92,7 +83,7 @@ static void test_formats(void **state)
 	        {"npy", 0, "unknown format"},
 	        {"x.npy/y", 0, "unknown format"},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		const struct format *format = NULL;
 		struct err err = {0};
 		int r = format_of(rows[i].path, NULL, &format, &err);
@@ -106,9 +97,8 @@ static void test_formats(void **state)
 	}
 }
 
-static void test_raw(void **state)
+TEST(test_raw)
 {
-	(void)state;
 	struct array_hints f32 = {.dtype = DTYPE_F32}, none = {0};
 	put("x.bin", 48);
 	assert_shape("x.bin", &f32, "(12,)");
@@ -119,14 +109,14 @@ static void test_raw(void **state)
 	        {"3,4", "(3, 4)"}, {"(3, 4)", "(3, 4)"}, {"(3,4)", "(3, 4)"},      {"12", "(12,)"},
 	        {"12,", "(12,)"},  {"(12,)", "(12,)"},   {"1,12,1", "(1, 12, 1)"},
 	};
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		f32.shape = good[i].shape;
 		assert_shape("x.bin", &f32, good[i].read);
 	}
 	static const char *const bad[] = {"",      "x",     "3,x", "-3",      "3,,4",
 	                                  "(3, 4", "3, 4)", "3 4", "3x4",     "[3]",
 	                                  "3.0",   "+12",   " 12", "(3, 4) ", ",12"};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		f32.shape = bad[i];
 		assert_refused("x.bin", &f32, ERR_USAGE, "expected one such as 3,4");
 	}
@@ -162,9 +152,8 @@ static void put_npy(const char *path)
 	close(fd);
 }
 
-static void test_npy(void **state)
+TEST(test_npy)
 {
-	(void)state;
 	struct array_hints hints = {0};
 	put_npy("x.npy");
 	assert_shape("x.npy", &hints, "(1000,)");
@@ -186,9 +175,8 @@ static void test_npy(void **state)
 }
 
 /* A header longer than what is read at first. */
-static void test_long_header(void **state)
+TEST(test_long_header)
 {
-	(void)state;
 	struct array_hints hints = {0};
 	char text[9001];
 	snprintf(text, sizeof text, "%-9000s",
@@ -202,9 +190,8 @@ static void test_long_header(void **state)
 	remove("long.npy");
 }
 
-static void test_not_a_file(void **state)
+TEST(test_not_a_file)
 {
-	(void)state;
 	struct array_hints hints = {0};
 	assert_refused("gone.npy", &hints, ERR_INPUT, "gone.npy: cannot open: No such file");
 	assert_int_equal(mkdir("d.npy", 0700), 0);
@@ -215,9 +202,8 @@ static void test_not_a_file(void **state)
 	assert_refused("/dev/zero", &hints, ERR_INPUT, "/dev/zero: is not a regular file");
 }
 
-static void test_same(void **state)
+TEST(test_same)
 {
-	(void)state;
 	struct array_info a = {.dtype = DTYPE_F32, .ndim = 2, .shape = {3, 4}}, b = a;
 	assert_true(array_same(&a, &b));
 	b.format = &format_npy;
@@ -235,10 +221,5 @@ static void test_same(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_formats),    cmocka_unit_test(test_raw),
-	        cmocka_unit_test(test_npy),        cmocka_unit_test(test_long_header),
-	        cmocka_unit_test(test_not_a_file), cmocka_unit_test(test_same),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

@@ -1,10 +1,4 @@
 /* bench: what it takes for right and for wrong, the rates that it fits, how it measures devices. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 #include "algorithms/table.h"
 #include "lib/coll/bench/bench.h"
 #include "lib/price/cost.h"
+#include "tests/unit/unit.h"
 
 #define RANKS    3
 #define COUNT    10000 /* more than a chunk */
@@ -19,12 +14,11 @@
 
 /* The results of a sum over three ranks, made here from their inputs; then one bit of it is
  * another. */
-static void one_wrong_element_is_seen(void **state)
+TEST(one_wrong_element_is_seen)
 {
 	static float in[RANKS][COUNT], out[COUNT];
 	static const uint64_t off[RANKS + 1] = {0, COUNT / 3, 2 * COUNT / 3, COUNT};
 	struct err err = {0};
-	(void)state;
 	for (int r = 0; r < RANKS; r++) {
 		struct coll_args args = {.rank = r, .size = RANKS, .ninputs = 1, .off = off};
 		struct bench_values v = {.kind = COLL_ALLREDUCE, .dtype = DTYPE_F32, .args = &args};
@@ -70,12 +64,11 @@ static void measure(struct select_tuning *t, const struct price_model *truth, bo
 
 /* Times that the model itself predicts for other rates: the fit finds rates that predict them, for
  * each kind of connection. */
-static void rates_are_found_again(void **state)
+TEST(rates_are_found_again)
 {
 	static struct select_measured measured[MEASURED];
 	struct select_tuning t = {.rates = price_default, .measured = measured};
 	struct price_model truth = price_default, memory = price_in_memory(&price_default, 1, 1);
-	(void)state;
 	truth.latency *= 0.25;
 	truth.egress *= 3;
 	truth.ingress = truth.egress;
@@ -102,13 +95,12 @@ static void rates_are_found_again(void **state)
 /* ---- devices ---- */
 
 /* The rates of devices outlast a fit, in both kinds of connection. */
-static void rates_of_devices_stay(void **state)
+TEST(rates_of_devices_stay)
 {
 	static struct select_measured measured[MEASURED];
 	struct select_tuning t = {.rates = price_default, .measured = measured};
 	const struct price_model memory = price_in_memory(&price_default, 1, 1);
 	const struct bench_device_rates none = {0}, some = {.start = 3e-6, .copy = 2e-11};
-	(void)state;
 	measure(&t, &memory, true);
 	measure(&t, &price_default, false);
 	bench_device_set(&t.rates, &some);
@@ -123,12 +115,11 @@ static void rates_of_devices_stay(void **state)
 }
 
 /* The start is not part of the time of a byte, and the slowest kind of task counts. */
-static void the_slowest_task_counts(void **state)
+TEST(the_slowest_task_counts)
 {
 	struct bench_device_rates r = {0};
 	struct bench_device_times t = {
 	        .start = 12e-6, .few = 10e-6, .few_bytes = 1000, .many_bytes = 1001000};
-	(void)state;
 	t.many = t.few + 1e6 * 1e-10;
 	bench_device_take(&r, &t);
 	t.start = 9e-6;
@@ -239,10 +230,9 @@ static int measure_toys(const struct toy *like, uint64_t room,
 	return ret;
 }
 
-static void devices_are_measured_in_the_memory_there_is(void **state)
+TEST(devices_are_measured_in_the_memory_there_is)
 {
 	struct err err;
-	(void)state;
 	assert_int_equal(measure_toys(&(struct toy){.most = 1 << 20}, UINT64_MAX, toy_turn, &err),
 	                 0);
 	assert_int_equal(toy.largest, 1 << 19);
@@ -255,10 +245,9 @@ static void devices_are_measured_in_the_memory_there_is(void **state)
 	assert_string_equal(err.text, "toy has no memory");
 }
 
-static void a_device_fails_or_the_job_ends(void **state)
+TEST(a_device_fails_or_the_job_ends)
 {
 	struct err err;
-	(void)state;
 	for (long k = 1; k < 40; k += 13) {
 		const struct toy failing = {.most = 1 << 20, .fails_at = k};
 		assert_int_equal(measure_toys(&failing, UINT64_MAX, toy_turn, &err), -1);
@@ -274,13 +263,5 @@ static void a_device_fails_or_the_job_ends(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_wrong_element_is_seen),
-	        cmocka_unit_test(rates_are_found_again),
-	        cmocka_unit_test(rates_of_devices_stay),
-	        cmocka_unit_test(the_slowest_task_counts),
-	        cmocka_unit_test(devices_are_measured_in_the_memory_there_is),
-	        cmocka_unit_test(a_device_fails_or_the_job_ends),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* Which of two pieces of evidence counts (lib/job/coordinator/blame.h). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "lib/job/coordinator/blame.h"
+#include "tests/unit/unit.h"
 
 static struct evidence of(enum evidence_kind kind, int code, int rank)
 {
@@ -13,7 +8,7 @@ static struct evidence of(enum evidence_kind kind, int code, int rank)
 }
 
 /* From the weakest to the strongest. */
-static void each_kind_has_its_weight(void **state)
+TEST(each_kind_has_its_weight)
 {
 	const struct evidence order[] = {
 	        of(EVIDENCE_NONE, 0, -1),
@@ -23,14 +18,13 @@ static void each_kind_has_its_weight(void **state)
 	        of(EVIDENCE_LOST, ERR_PEER_LOST, 4),
 	        of(EVIDENCE_OWN_WORD, ERR_OUTPUT, 5),
 	};
-	const int n = sizeof order / sizeof order[0];
-	(void)state;
+	const int n = LENGTH(order);
 	for (int a = 0; a < n; a++)
 		for (int b = 0; b < n; b++)
 			assert_ptr_equal(blame(&order[a], &order[b]), &order[b > a ? b : a]);
 }
 
-static void among_equals_the_first_stays(void **state)
+TEST(among_equals_the_first_stays)
 {
 	const struct evidence pairs[][2] = {
 	        {of(EVIDENCE_REPORT, ERR_PEER_LOST, 1), of(EVIDENCE_REPORT, ERR_STALLED, 2)},
@@ -40,21 +34,19 @@ static void among_equals_the_first_stays(void **state)
 	        {of(EVIDENCE_LOST, ERR_PEER_LOST, 1), of(EVIDENCE_LOST, ERR_INTEGRITY, 2)},
 	        {of(EVIDENCE_OWN_WORD, ERR_INPUT, 1), of(EVIDENCE_OWN_WORD, ERR_OUTPUT, 2)},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+	for (size_t i = 0; i < LENGTH(pairs); i++)
 		assert_ptr_equal(blame(&pairs[i][0], &pairs[i][1]), &pairs[i][0]);
 }
 
 /* Of ranks at which nothing moves, who gets no acknowledgement sees the link, and who has waited
  * for longest is nearest to it. */
-static void who_is_nearest_counts(void **state)
+TEST(who_is_nearest_counts)
 {
 	struct evidence order[] = {
 	        of(EVIDENCE_REPORT, ERR_STALLED, 1),
 	        of(EVIDENCE_REPORT, ERR_STALLED, 2),
 	        of(EVIDENCE_REPORT, ERR_STALLED, 3),
 	};
-	(void)state;
 	order[0].still_ms = 2000;
 	order[1].still_ms = 2500;
 	order[2].still_ms = 1500;
@@ -68,10 +60,5 @@ static void who_is_nearest_counts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(each_kind_has_its_weight),
-	        cmocka_unit_test(among_equals_the_first_stays),
-	        cmocka_unit_test(who_is_nearest_counts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

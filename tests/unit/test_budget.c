@@ -1,25 +1,19 @@
 /* Shares of --memory: windows, streams, connections' buffers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/exec/budget.h"
+#include "tests/unit/unit.h"
 
 #define MIB (UINT64_C(1) << 20)
 
 /* Whatever is asked for: windows of all streams fit half of the memory, unless that is so little
  * that windows have their least size. */
-static void windows_fit_the_memory(void **state)
+TEST(windows_fit_the_memory)
 {
 	static const uint64_t memories[] = {1, 4096, MIB, 256 * MIB, UINT64_C(1) << 40};
 	static const uint64_t bytes[] = {0, 1, 4096, 5 * MIB, 3000 * MIB};
-	(void)state;
-	for (size_t m = 0; m < sizeof memories / sizeof *memories; m++)
+	for (size_t m = 0; m < LENGTH(memories); m++)
 		for (uint64_t asked = 0; asked < 5; asked++) {
 			uint32_t windows[5];
 			uint32_t streams =
@@ -35,11 +29,10 @@ static void windows_fit_the_memory(void **state)
 }
 
 /* One small vector has one window and one stream; streams are no more than windows. */
-static void streams_need_windows(void **state)
+TEST(streams_need_windows)
 {
 	const uint64_t small[] = {1000}, large[] = {64 * MIB};
 	uint32_t windows[1];
-	(void)state;
 	assert_int_equal(budget_windows(256 * MIB, 0, false, small, 1, windows), 1);
 	assert_int_equal(windows[0], 1);
 	assert_int_equal(budget_windows(256 * MIB, 8, false, small, 1, windows), 1);
@@ -49,11 +42,10 @@ static void streams_need_windows(void **state)
 }
 
 /* In shared memory a short vector has more windows, a long one as many as elsewhere. */
-static void shared_windows_are_small(void **state)
+TEST(shared_windows_are_small)
 {
 	const uint64_t bytes[] = {128 * MIB, 4096 * MIB, 1000};
 	uint32_t shared[3], own[3];
-	(void)state;
 	budget_windows(1024 * MIB, 0, true, bytes, 3, shared);
 	budget_windows(1024 * MIB, 0, false, bytes, 3, own);
 	assert_true(shared[0] > own[0]);
@@ -61,9 +53,8 @@ static void shared_windows_are_small(void **state)
 	assert_int_equal(shared[2], 1);
 }
 
-static void shares_are_less_than_the_whole(void **state)
+TEST(shares_are_less_than_the_whole)
 {
-	(void)state;
 	for (uint64_t m = 1; m < UINT64_C(1) << 62; m *= 3) {
 		assert_true(budget_connections(m) + m / 2 <= m);
 		assert_true(budget_turning(m) <= m);
@@ -72,11 +63,10 @@ static void shares_are_less_than_the_whole(void **state)
 
 /* With devices: a third of what they leave, or what fits them. Windows that have no memory are
  * small, and there are as many as that takes. */
-static void devices_leave_a_third(void **state)
+TEST(devices_leave_a_third)
 {
 	const uint64_t bytes[] = {5 * MIB};
 	uint32_t windows[1];
-	(void)state;
 	assert_int_equal(budget_with_devices(96 * MIB, 0, UINT64_MAX), 32 * MIB);
 	assert_int_equal(budget_with_devices(96 * MIB, 48 * MIB, UINT64_MAX), 16 * MIB);
 	assert_int_equal(budget_with_devices(96 * MIB, 48 * MIB, 10 * MIB), 10 * MIB);
@@ -88,9 +78,8 @@ static void devices_leave_a_third(void **state)
 }
 
 /* Buffers share what connections may take, within their bounds. */
-static void buffers_share_the_memory(void **state)
+TEST(buffers_share_the_memory)
 {
-	(void)state;
 	assert_int_equal(budget_connection(1 << 30, 1 << 30, 1), 256 << 10);
 	assert_int_equal(budget_connection(1 << 30, 0, 1), 48 << 10);
 	assert_int_equal(budget_connection(0, 1 << 30, 1000), 48 << 10);
@@ -100,13 +89,5 @@ static void buffers_share_the_memory(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(windows_fit_the_memory),
-	        cmocka_unit_test(streams_need_windows),
-	        cmocka_unit_test(shared_windows_are_small),
-	        cmocka_unit_test(shares_are_less_than_the_whole),
-	        cmocka_unit_test(devices_leave_a_third),
-	        cmocka_unit_test(buffers_share_the_memory),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

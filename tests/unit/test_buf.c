@@ -1,20 +1,14 @@
 /* Buffers that declare their maximum, and the encoding of what goes over the wire. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "tests/unit/unit.h"
 
-static void numbers_are_little_endian(void **state)
+TEST(numbers_are_little_endian)
 {
 	static const uint8_t want[] = {1, 3, 2, 7, 6, 5, 4, 15, 14, 13, 12, 11, 10, 9, 8};
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_u8(&b, 1);
 	buf_put_u16(&b, 0x0203);
@@ -33,10 +27,9 @@ static void numbers_are_little_endian(void **state)
 	buf_release(&b);
 }
 
-static void extremes_come_back(void **state)
+TEST(extremes_come_back)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_u8(&b, UINT8_MAX);
 	buf_put_u16(&b, UINT16_MAX);
@@ -50,10 +43,9 @@ static void extremes_come_back(void **state)
 	buf_release(&b);
 }
 
-static void it_grows_to_its_maximum_and_no_further(void **state)
+TEST(it_grows_to_its_maximum_and_no_further)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1000);
 	for (int i = 0; i < 1000; i++)
 		buf_put_u8(&b, (uint8_t)i);
@@ -75,10 +67,9 @@ static void it_grows_to_its_maximum_and_no_further(void **state)
 	assert_null(b.data);
 }
 
-static void more_than_the_maximum_at_once(void **state)
+TEST(more_than_the_maximum_at_once)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 10);
 	assert_null(buf_room(&b, SIZE_MAX));
 	assert_true(b.failed);
@@ -91,10 +82,9 @@ static void more_than_the_maximum_at_once(void **state)
 	buf_release(&b);
 }
 
-static void dropping_moves_what_is_left(void **state)
+TEST(dropping_moves_what_is_left)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, 10);
 	buf_put(&b, "0123456789", 10);
 	buf_drop(&b, 0);
@@ -110,11 +100,10 @@ static void dropping_moves_what_is_left(void **state)
 	buf_release(&b);
 }
 
-static void strings(void **state)
+TEST(strings)
 {
 	struct buf b;
 	char out[32];
-	(void)state;
 	buf_init(&b, 200000);
 	buf_put_str(&b, "hello");
 	buf_put_str(&b, "");
@@ -134,11 +123,10 @@ static void strings(void **state)
 	buf_release(&b);
 }
 
-static void strings_are_cut_to_their_room(void **state)
+TEST(strings_are_cut_to_their_room)
 {
 	struct buf b;
 	char out[16];
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_str(&b, "hello\nworld");
 	buf_put_u8(&b, 7);
@@ -158,11 +146,10 @@ static void strings_are_cut_to_their_room(void **state)
 	buf_release(&b);
 }
 
-static void a_string_of_64_kib_is_cut(void **state)
+TEST(a_string_of_64_kib_is_cut)
 {
 	struct buf b;
 	char *s = malloc(70001);
-	(void)state;
 	memset(s, 'x', 70000);
 	s[70000] = '\0';
 	buf_init(&b, 100000);
@@ -172,11 +159,10 @@ static void a_string_of_64_kib_is_cut(void **state)
 	free(s);
 }
 
-static void a_short_view_fails_for_good(void **state)
+TEST(a_short_view_fails_for_good)
 {
 	static const uint8_t bytes[] = {5, 0, 'a', 'b', 'c', 'd'}; /* a string that is cut */
 	char out[8] = "before";
-	(void)state;
 	struct view v = view_of(bytes, sizeof bytes);
 	view_str(&v, out, sizeof out);
 	assert_true(v.failed);
@@ -200,11 +186,10 @@ static void a_short_view_fails_for_good(void **state)
 	assert_true(v.failed);
 }
 
-static void json_strings(void **state)
+TEST(json_strings)
 {
 	static const char text[] = "a\"\\\b\f\n\r\t\001\037\0/\303\274";
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	buf_put_json(&b, text, sizeof text - 1);
 	buf_put_u8(&b, 0);
@@ -215,17 +200,5 @@ static void json_strings(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(numbers_are_little_endian),
-	        cmocka_unit_test(extremes_come_back),
-	        cmocka_unit_test(it_grows_to_its_maximum_and_no_further),
-	        cmocka_unit_test(more_than_the_maximum_at_once),
-	        cmocka_unit_test(dropping_moves_what_is_left),
-	        cmocka_unit_test(strings),
-	        cmocka_unit_test(strings_are_cut_to_their_room),
-	        cmocka_unit_test(a_string_of_64_kib_is_cut),
-	        cmocka_unit_test(json_strings),
-	        cmocka_unit_test(a_short_view_fails_for_good),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

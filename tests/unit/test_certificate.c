@@ -1,16 +1,11 @@
 /* Whom a certificate names, and for which rank it counts. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/x509v3.h>
 #include <string.h>
 
 #include "lib/crypto/certificate.h"
+#include "tests/unit/unit.h"
 
 static EVP_PKEY *key;
 
@@ -45,9 +40,8 @@ static int rank_in(const char *names)
 	return rank;
 }
 
-static void ranks(void **state)
+TEST(ranks)
 {
-	(void)state;
 	assert_int_equal(rank_in(NULL), -1);
 	assert_int_equal(rank_in("DNS:rank"), -1);
 	assert_int_equal(rank_in("URI:collctl:rank:0"), 0);
@@ -86,9 +80,8 @@ static void check(const char *names, int rank, const char *host, const char *why
 	assert_non_null(strstr(err.text, why));
 }
 
-static void whose_it_is(void **state)
+TEST(whose_it_is)
 {
-	(void)state;
 	check("URI:collctl:rank:2", 2, NULL, NULL);
 	check("URI:collctl:rank:2", 2, "elsewhere", NULL);
 	check("URI:collctl:rank:2", 1, NULL, "is that of rank 2, not 1");
@@ -123,10 +116,9 @@ static void text_is(const char *cn, const char *names, const char *want)
 	X509_free(x);
 }
 
-static void texts(void **state)
+TEST(texts)
 {
 	char long_name[65];
-	(void)state;
 	text_is("rank 2", NULL, "CN=rank 2");
 	text_is(NULL, "IP:10.0.0.1,DNS:node,URI:collctl:rank:2", "node");
 	text_is(NULL, NULL, "without a name");
@@ -139,7 +131,7 @@ static void texts(void **state)
 	X509_free(x);
 }
 
-static void refusals(void **state)
+TEST(refusals)
 {
 	static const struct {
 		int error, depth;
@@ -159,8 +151,7 @@ static void refusals(void **state)
 	};
 	char text[300];
 	X509 *x = with("who", NULL);
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		certificate_refusal(cases[i].error, x, cases[i].depth, "ca.pem", "list.crl", text,
 		                    sizeof text);
 		if (!strstr(text, cases[i].want))
@@ -173,25 +164,17 @@ static void refusals(void **state)
 
 static int make_key(void **state)
 {
-	(void)state;
 	key = EVP_EC_gen("P-256");
 	return key ? 0 : -1;
 }
 
 static int free_key(void **state)
 {
-	(void)state;
 	EVP_PKEY_free(key);
 	return 0;
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ranks),
-	        cmocka_unit_test(whose_it_is),
-	        cmocka_unit_test(texts),
-	        cmocka_unit_test(refusals),
-	};
-	return cmocka_run_group_tests(tests, make_key, free_key);
+	return unit_run(make_key, free_key);
 }

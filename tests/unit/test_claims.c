@@ -1,16 +1,10 @@
 /* Outputs that several ranks claim: what is refused, who writes what all have, and what comes in
  * from a peer. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/agreement/claims.h"
+#include "tests/unit/unit.h"
 
 #define RANKS 4
 
@@ -65,11 +59,10 @@ static const char *dropped(const struct claims *c, int rank, uint32_t n)
 	return text;
 }
 
-static void results_that_differ_are_refused(void **state)
+TEST(results_that_differ_are_refused)
 {
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claim(0, "a.npy", 7);
 	claim(1, "b.npy", 8);
@@ -93,11 +86,10 @@ static void results_that_differ_are_refused(void **state)
 	claims_release(&c);
 }
 
-static void one_result_is_written_by_the_lowest(void **state)
+TEST(one_result_is_written_by_the_lowest)
 {
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claim(3, "a", 5);
 	claim(1, "a", 5);
@@ -111,11 +103,10 @@ static void one_result_is_written_by_the_lowest(void **state)
 	claims_release(&c);
 }
 
-static void the_root_writes_what_it_claims(void **state)
+TEST(the_root_writes_what_it_claims)
 {
 	struct claims c;
 	struct err err = {.rank = ERR_RANK_SELF};
-	(void)state;
 	begin();
 	for (int r = 0; r < 3; r++)
 		claim(r, r ? "a" : "b", r ? 5 : 6);
@@ -133,12 +124,11 @@ static void the_root_writes_what_it_claims(void **state)
 	}
 }
 
-static void results_of_several_inputs_are_told_apart(void **state)
+TEST(results_of_several_inputs_are_told_apart)
 {
 	static const uint64_t forth[] = {5, 6}, back[] = {6, 5};
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claims_put(&said[0], "out/", forth, 2);
 	claims_put(&said[1], "out/", forth, 2);
@@ -154,11 +144,10 @@ static void results_of_several_inputs_are_told_apart(void **state)
 	claims_release(&c);
 }
 
-static void what_can_t_be_compared_is_let_be(void **state)
+TEST(what_can_t_be_compared_is_let_be)
 {
 	struct claims c;
 	struct err err;
-	(void)state;
 	begin();
 	claim(0, "-", 0);
 	claim(1, "-", 0);
@@ -170,7 +159,7 @@ static void what_can_t_be_compared_is_let_be(void **state)
 	claims_release(&c);
 }
 
-static void malformed_claims_are_refused(void **state)
+TEST(malformed_claims_are_refused)
 {
 	static const uint64_t places[] = {1, 2, 3};
 	static uint64_t many[CLAIMS_MAX];
@@ -178,7 +167,6 @@ static void malformed_claims_are_refused(void **state)
 	struct err err = {0};
 	bool drops[2];
 	struct buf b;
-	(void)state;
 	begin();
 	claims_put(&said[0], "a", places, 3);
 	for (size_t cut = 1; cut < said[0].len; cut++) {
@@ -214,13 +202,5 @@ static void malformed_claims_are_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(results_that_differ_are_refused),
-	        cmocka_unit_test(one_result_is_written_by_the_lowest),
-	        cmocka_unit_test(the_root_writes_what_it_claims),
-	        cmocka_unit_test(results_of_several_inputs_are_told_apart),
-	        cmocka_unit_test(what_can_t_be_compared_is_let_be),
-	        cmocka_unit_test(malformed_claims_are_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* Jobs of one rank through coll_run: results, notes and failures come back to the caller, and
  * nothing is printed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,20 +11,19 @@
 #include "lib/coll/bench/bench.h"
 #include "lib/coll/coll.h"
 #include "lib/coll/files/inspect.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_coll.XXXXXX";
 
 static int enter_folder(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) && chdir(folder) == 0 ? 0 : -1;
 }
 
 static int leave_folder(void **state)
 {
 	static const char *const names[] = {"a.raw", "b.raw", "out.raw"};
-	(void)state;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < LENGTH(names); i++)
 		unlink(names[i]);
 	return chdir("/") == 0 && rmdir(folder) == 0 ? 0 : -1;
 }
@@ -93,7 +86,7 @@ static void count_notes(void *ctx, int level, int rank, const char *text)
 
 static const struct coll_observer observer = {.note = count_notes};
 
-static void two_inputs_are_reduced(void **state)
+TEST(two_inputs_are_reduced)
 {
 	static const float a[] = {1, 2, 3}, b[] = {10, 20, 30};
 	static const float sum[] = {11, 22, 33};
@@ -102,7 +95,6 @@ static void two_inputs_are_reduced(void **state)
 	struct coll_request q = allreduce_of(inputs, 2, outputs);
 	struct coll_result r;
 	float out[4];
-	(void)state;
 	put("a.raw", a, 3);
 	put("b.raw", b, 3);
 	assert_int_equal(coll_run(&q, &observer, &r), 0);
@@ -118,13 +110,12 @@ static void two_inputs_are_reduced(void **state)
 	assert_true(noted > 0);
 }
 
-static void a_failure_comes_back(void **state)
+TEST(a_failure_comes_back)
 {
 	char *inputs[] = {"none.raw"};
 	const char *outputs[] = {"out.raw"};
 	struct coll_request q = allreduce_of(inputs, 1, outputs);
 	struct coll_result r;
-	(void)state;
 	assert_int_equal(coll_run(&q, &observer, &r), -1);
 	assert_int_equal(r.err.code, ERR_INPUT);
 	assert_non_null(strstr(r.err.text, "none.raw"));
@@ -133,14 +124,13 @@ static void a_failure_comes_back(void **state)
 }
 
 /* Before anything is opened: what is wrong with the request itself. */
-static void a_request_that_cannot_be_done(void **state)
+TEST(a_request_that_cannot_be_done)
 {
 	char *inputs[] = {"a.raw", "b.raw"};
 	const char *outputs[] = {"out.raw"};
 	struct coll_request q = alone(WORK_COLLECTIVE, "scatter");
 	static uint64_t counts[] = {1, 2};
 	struct err err = {0};
-	(void)state;
 	q.kind = COLL_SCATTER;
 	q.inputs = inputs;
 	q.ninputs = 2;
@@ -183,13 +173,12 @@ static void a_request_that_cannot_be_done(void **state)
 	assert_non_null(strstr(err.text, "nonesuch"));
 }
 
-static void files_are_verified(void **state)
+TEST(files_are_verified)
 {
 	static const float a[] = {1, 2, 3};
 	char *inputs[] = {"a.raw"};
 	struct coll_request q = alone(WORK_VERIFY, "verify");
 	struct coll_result r;
-	(void)state;
 	q.inputs = inputs;
 	q.ninputs = 1;
 	put("a.raw", a, 3);
@@ -199,11 +188,10 @@ static void files_are_verified(void **state)
 	coll_end(&r);
 }
 
-static void a_barrier_ends(void **state)
+TEST(a_barrier_ends)
 {
 	const struct coll_request q = alone(WORK_BARRIER, "barrier");
 	struct coll_result r;
-	(void)state;
 	assert_int_equal(coll_run(&q, &observer, &r), 0);
 	assert_true(r.algorithm == NULL && r.peers == 0 && r.times.commit >= r.times.start);
 	coll_end(&r);
@@ -219,12 +207,11 @@ static void count_rows(void *ctx, const struct bench_head *head, const struct be
 	rows++;
 }
 
-static void a_bench_has_rows(void **state)
+TEST(a_bench_has_rows)
 {
 	const struct coll_observer o = {.measured = count_rows};
 	struct coll_request q = alone(WORK_BENCH, "bench");
 	struct coll_result r;
-	(void)state;
 	q.kind = COLL_ALLREDUCE;
 	q.bench = (struct bench_request){.dtype = DTYPE_F32,
 	                                 .minbytes = 4096,
@@ -239,13 +226,5 @@ static void a_bench_has_rows(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(two_inputs_are_reduced),
-	        cmocka_unit_test(a_failure_comes_back),
-	        cmocka_unit_test(a_request_that_cannot_be_done),
-	        cmocka_unit_test(files_are_verified),
-	        cmocka_unit_test(a_barrier_ends),
-	        cmocka_unit_test(a_bench_has_rows),
-	};
-	return cmocka_run_group_tests(tests, enter_folder, leave_folder);
+	return unit_run(enter_folder, leave_folder);
 }

@@ -4,12 +4,6 @@
  * damage of every kind put on the wire by hand or by a proxy in the middle, and what each end says
  * about it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -26,6 +20,7 @@
 #include "lib/net/tls/tls.h"
 #include "tests/unit/conn_memory.h"
 #include "tests/unit/tls_records.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
@@ -57,7 +52,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	loop_release(&loop);
 	tls_free(tls);
 	tls_key_records = 1u << 22;
@@ -301,7 +295,7 @@ static void transfers(bool with_tls)
 	        {50000, 3, 4096},
 	        {1000000, 2000000, 2048},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct pair p = make(with_tls, cases[i].socket_bytes);
 		exchange(&p, cases[i].n, cases[i].piece);
 		pair_free(&p);
@@ -310,20 +304,17 @@ static void transfers(bool with_tls)
 
 static void plain_transfers(void **state)
 {
-	(void)state;
 	transfers(false);
 }
 
 static void tls_transfers(void **state)
 {
-	(void)state;
 	transfers(true);
 }
 
 /* With a new key every few records, and then the end. */
 static void tls_key_updates(void **state)
 {
-	(void)state;
 	for (uint32_t records = 1; records <= 5; records++) {
 		tls_key_records = records;
 		struct pair p = make(true, records == 4 ? 4096 : 0);
@@ -352,7 +343,6 @@ static uint64_t wire_of_40_records(void)
 static void tls_keys_are_updated(void **state)
 {
 	uint64_t plain = wire_of_40_records();
-	(void)state;
 	tls_key_records = 4;
 	assert_int_equal(wire_of_40_records() - plain, 10 * 27); /* KeyUpdate's record */
 }
@@ -360,7 +350,6 @@ static void tls_keys_are_updated(void **state)
 static void tls_small_ring(void **state)
 {
 	int fd[2];
-	(void)state;
 	sockets(fd, 2048);
 	struct pair p = tls_over(fd[0], fd[1], "alice", key, 1);
 	shake_well(&p);
@@ -371,7 +360,6 @@ static void tls_small_ring(void **state)
 
 static void tls_gives_the_identity(void **state)
 {
-	(void)state;
 	struct pair p = make(true, 0);
 	assert_string_equal(tls_identity(p.b), "alice");
 	pair_free(&p);
@@ -459,7 +447,6 @@ static void frames_are_read(void **state)
 	char heard[4096];
 	ssize_t last;
 	size_t len;
-	(void)state;
 	receive_wire(wire, two_frames(wire), &last, heard, &len);
 	assert_int_equal(last, CONN_END);
 	assert_int_equal(len, 11);
@@ -473,7 +460,6 @@ static void a_flipped_bit_in_a_frame(void **state)
 	char heard[4096];
 	ssize_t last;
 	size_t len, n = two_frames(wire);
-	(void)state;
 	for (size_t bit = 0; bit < 8 * n; bit++) {
 		wire[bit / 8] ^= (uint8_t)(1u << bit % 8);
 		struct err err = receive_wire(wire, n, &last, heard, &len);
@@ -489,7 +475,6 @@ static void a_stream_cut_at_any_byte(void **state)
 	char heard[4096];
 	ssize_t last;
 	size_t len, n = two_frames(wire);
-	(void)state;
 	for (size_t at = 0; at < n; at++) {
 		struct err err = receive_wire(wire, at, &last, heard, &len);
 		assert_int_equal(last, -1);
@@ -505,7 +490,6 @@ static void wrong_frames(void **state)
 	char heard[4096];
 	ssize_t last;
 	size_t len, n;
-	(void)state;
 	/* repeated */
 	n = frame(wire, 0, "hello", 5);
 	n += frame(wire + n, 0, "hello", 5);
@@ -540,7 +524,6 @@ static void nothing_counts_after_an_alert(void **state)
 	char heard[4096];
 	ssize_t last;
 	size_t len, n = frame(wire, 0, "hello", 5);
-	(void)state;
 	wire[n - 1] ^= 1;
 	n += frame(wire + n, 0, "hello", 5);
 	n += end_frame(wire + n, 1);
@@ -564,7 +547,6 @@ static void tls_answers_are_understood(void **state)
 	char heard[4096];
 	ssize_t last;
 	size_t len;
-	(void)state;
 	struct err err = receive_wire(alert, sizeof alert, &last, heard, &len);
 	assert_int_equal(err.code, ERR_AUTH);
 	assert_non_null(strstr(err.text, "uses TLS"));
@@ -601,13 +583,11 @@ static void what_came_before_a_loss_is_read(bool with_tls)
 
 static void plain_loss_after_bytes(void **state)
 {
-	(void)state;
 	what_came_before_a_loss_is_read(false);
 }
 
 static void tls_loss_after_bytes(void **state)
 {
-	(void)state;
 	what_came_before_a_loss_is_read(true);
 }
 
@@ -632,13 +612,11 @@ static void writing_to_nobody_is_a_loss(bool with_tls)
 
 static void plain_writing_to_nobody(void **state)
 {
-	(void)state;
 	writing_to_nobody_is_a_loss(false);
 }
 
 static void tls_writing_to_nobody(void **state)
 {
-	(void)state;
 	writing_to_nobody_is_a_loss(true);
 }
 
@@ -648,7 +626,6 @@ static void a_refused_connection_is_a_loss(void **state)
 	struct err err = {0};
 	int64_t until = clock_ns() + PATIENCE;
 	int ret = 0;
-	(void)state;
 	assert_int_equal(addr_resolve(&at, "127.0.0.1", 0, true, &err), 0);
 	int listener = addr_listen(&at, 0, 0, 4, &err);
 	close(listener);
@@ -671,7 +648,6 @@ static void tls_secrets_differ(void **state)
 	struct err ea = {0}, eb = {0};
 	uint8_t other[TLS_KEY_BYTES] = "another key, of another job ...";
 	int fd[2], a, b;
-	(void)state;
 	sockets(fd, 0);
 	struct pair p = tls_over(fd[0], fd[1], "alice", other, 0);
 	shake(&p, &a, &b, &ea, &eb);
@@ -688,7 +664,6 @@ static void tls_unknown_identity(void **state)
 {
 	struct err ea = {0}, eb = {0};
 	int fd[2], a, b;
-	(void)state;
 	sockets(fd, 0);
 	struct pair p = tls_over(fd[0], fd[1], "mallory", key, 0);
 	shake(&p, &a, &b, &ea, &eb);
@@ -706,7 +681,6 @@ static void tls_hears_plain_bytes(void **state)
 	uint8_t wire[64];
 	int fd[2], ret;
 	int64_t until = clock_ns() + PATIENCE;
-	(void)state;
 	sockets(fd, 0);
 	struct conn *c = tls_dial(tls, fd[0], "alice", key, 0, &err);
 	watch(c);
@@ -725,7 +699,6 @@ static void tls_closed_while_shaking_hands(void **state)
 	struct err err = {0};
 	int fd[2], ret;
 	int64_t until = clock_ns() + PATIENCE;
-	(void)state;
 	sockets(fd, 0);
 	struct conn *c = tls_accept(tls, fd[0], find, NULL, 0, &err);
 	watch(c);
@@ -812,7 +785,6 @@ static void tls_close_notify_is_the_end(void **state)
 	ssize_t last;
 	size_t len;
 	uint64_t total;
-	(void)state;
 	through(-1, -1, &last, heard, &len, &total);
 	assert_int_equal(last, CONN_END);
 	assert_int_equal(len, 11);
@@ -826,7 +798,6 @@ static void tls_cut_or_flipped_at_any_byte(void **state)
 	ssize_t last;
 	size_t len;
 	uint64_t total, n;
-	(void)state;
 	through(-1, -1, &last, heard, &len, &total);
 	for (uint64_t at = 0; at < total; at++)
 		for (int flip = 0; flip < 2; flip++) {
@@ -844,7 +815,6 @@ static void tls_cut_or_flipped_at_any_byte(void **state)
 static void memory_rings(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	for (size_t cap = 1; cap < 20; cap++) {
 		struct flow f;
 		struct conn *w, *r;

@@ -2,10 +2,9 @@
  * ends, and wake-ups. */
 #include "tests/unit/lane_world.h"
 
-static void what_reaches(void **state)
+LANE_TEST(what_reaches)
 {
 	uint8_t outside[8];
-	(void)state;
 	open_lane(0);
 	const struct conn_lending *l = s->ops->lending;
 	assert_true(l->reaches(s, memory, ARENA));
@@ -75,22 +74,20 @@ static void passes_all(bool copies, bool lends, size_t ring)
 	assert_int_equal(r->wire_in, ARENA);
 }
 
-static void pieces_of_every_size(void **state)
+LANE_TEST(pieces_of_every_size)
 {
 	static const size_t rings[] = {0, 1, 16 << 10, (16 << 10) + 1, 100000, 1 << 20};
-	(void)state;
-	for (size_t i = 0; i < sizeof rings / sizeof *rings; i++)
+	for (size_t i = 0; i < LENGTH(rings); i++)
 		for (int ways = 1; ways < 4; ways++) {
 			passes_all(ways & 1, ways & 2, rings[i]);
 			again();
 		}
 }
 
-static void a_full_table(void **state)
+LANE_TEST(a_full_table)
 {
 	uint8_t byte;
 	struct err err = {0};
-	(void)state;
 	open_lane(0);
 	for (int lent = 0; lent < 2; lent++) {
 		for (int i = 0; i < REFERENCES; i++)
@@ -114,10 +111,9 @@ static void a_full_table(void **state)
 	assert_int_equal(get(&byte, 1), CONN_END);
 }
 
-static void a_full_ring(void **state)
+LANE_TEST(a_full_ring)
 {
 	static uint8_t bytes[RING_LEAST];
-	(void)state;
 	open_lane(1);
 	/* A piece is at most a quarter of the ring. */
 	for (int i = 0; i < 4; i++)
@@ -134,12 +130,11 @@ static void a_full_ring(void **state)
 	assert_memory_equal(bytes, memory, RING_LEAST);
 }
 
-static void an_end_alone(void **state)
+LANE_TEST(an_end_alone)
 {
 	uint8_t byte;
 	const void *p;
 	struct err err = {0};
-	(void)state;
 	open_lane(0);
 	assert_int_equal(borrow(&p, 1), 0);
 	assert_int_equal(conn_end(s, &err), 1);
@@ -152,10 +147,9 @@ static void an_end_alone(void **state)
 	assert_int_equal(get(&byte, 1), CONN_END);
 }
 
-static void what_was_sent_before_the_loss_arrives(void **state)
+LANE_TEST(what_was_sent_before_the_loss_arrives)
 {
 	static uint8_t bytes[4];
-	(void)state;
 	open_lane(0);
 	put(memory, 3);
 	lend(memory + 3, 5);
@@ -168,10 +162,9 @@ static void what_was_sent_before_the_loss_arrives(void **state)
 	FAILS(conn_read(r, bytes, 1, &why), ERR_PEER_LOST, "the connection was closed");
 }
 
-static void what_was_consumed_before_the_loss_counts(void **state)
+LANE_TEST(what_was_consumed_before_the_loss_counts)
 {
 	static uint8_t bytes[8];
-	(void)state;
 	for (size_t n = 7; n <= 8; n++) {
 		open_lane(0);
 		lend(memory, 8);
@@ -193,12 +186,11 @@ static void what_was_consumed_before_the_loss_counts(void **state)
 
 /* ---- what the receiver says ---- */
 
-static void an_answer(void **state)
+LANE_TEST(an_answer)
 {
 	static const uint8_t words[] = {1, 2, 3, WAKE, WAKE, 4, 5};
 	uint8_t heard[8];
 	struct err err = {0};
-	(void)state;
 	open_lane(0);
 	assert_int_equal(conn_read(s, heard, 8, &err), 0);
 	assert_int_equal(conn_write(r, words, 6, &err), 6);
@@ -215,20 +207,18 @@ static void an_answer(void **state)
 	FAILS(s->ops->lending->consumed(s, &why), ERR_INTEGRITY, "unknown byte 2 ");
 }
 
-static void a_sender_that_speaks(void **state)
+LANE_TEST(a_sender_that_speaks)
 {
 	uint8_t byte = 7;
-	(void)state;
 	open_lane(0);
 	assert_int_equal(send(s->fd, &byte, 1, 0), 1);
 	turn();
 	FAILS(conn_read(r, &byte, 1, &why), ERR_INTEGRITY, "unknown byte 7 ");
 }
 
-static void a_flood_of_wakes(void **state)
+LANE_TEST(a_flood_of_wakes)
 {
 	uint8_t wakes[200], byte;
-	(void)state;
 	open_lane(0);
 	memset(wakes, WAKE, sizeof wakes);
 	for (int i = 0; i < 5; i++) {
@@ -261,11 +251,10 @@ static void learns(bool *at, bool *there, int64_t deadline, bool sender, bool re
 
 /* An event in memory is dispatched by a turn that need not sleep. The sender has one when bytes
  * that it lent come back, or when there is room that was missing. */
-static void events_without_sleep(void **state)
+LANE_TEST(events_without_sleep)
 {
 	bool at, there;
 	uint8_t byte;
-	(void)state;
 	open_lane(0);
 	s->on_ready = r->on_ready = on_ready;
 	s->ctx = &at;
@@ -332,10 +321,9 @@ static void *send_all_pieces(void *ctx)
 
 /* Each end sleeps until the other one has done something: the sender lends one piece at a time,
  * or copies until there is no room. */
-static void ends_that_sleep(void **state)
+LANE_TEST(ends_that_sleep)
 {
 	struct err err = {0};
-	(void)state;
 	for (int yields = 0; yields < 6; yields++) {
 		struct end e = {.yields = yields & 1 ? 5 : 0, .n = 1500};
 		int64_t until = clock_ns() + PATIENCE;
@@ -377,19 +365,5 @@ static void ends_that_sleep(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        LANE_TEST(what_reaches),
-	        LANE_TEST(pieces_of_every_size),
-	        LANE_TEST(a_full_table),
-	        LANE_TEST(a_full_ring),
-	        LANE_TEST(an_end_alone),
-	        LANE_TEST(what_was_sent_before_the_loss_arrives),
-	        LANE_TEST(what_was_consumed_before_the_loss_counts),
-	        LANE_TEST(an_answer),
-	        LANE_TEST(a_sender_that_speaks),
-	        LANE_TEST(a_flood_of_wakes),
-	        LANE_TEST(events_without_sleep),
-	        LANE_TEST(ends_that_sleep),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -16,9 +16,8 @@ static int descriptors(void)
 }
 
 /* One end does @steps of its handshake's calls, then its process is gone. */
-static void closed_at_each_step(void **state)
+LANE_TEST(closed_at_each_step)
 {
-	(void)state;
 	for (int steps = 0; steps < 3; steps++)
 		for (int dialler = 0; dialler < 2; dialler++) {
 			int before = descriptors(), ret = 0;
@@ -74,10 +73,9 @@ static void refused(int code, const char *text)
 	assert_null(maps.first);
 }
 
-static void a_message_cut_at_any_byte(void **state)
+LANE_TEST(a_message_cut_at_any_byte)
 {
 	struct err err = {0};
-	(void)state;
 	int before = descriptors();
 	for (size_t n = 0; n < sizeof(struct hello); n++) {
 		make_receiver(key);
@@ -120,10 +118,9 @@ static void a_message_cut_at_any_byte(void **state)
 	assert_int_equal(descriptors(), before);
 }
 
-static void a_message_in_pieces(void **state)
+LANE_TEST(a_message_in_pieces)
 {
 	struct err err = {0};
-	(void)state;
 	make_receiver(key);
 	struct conn_shared *c = hand();
 	for (size_t i = 0; i < sizeof c->hello; i++) {
@@ -137,10 +134,9 @@ static void a_message_in_pieces(void **state)
 	assert_int_equal(handshake(s, &err), 1);
 }
 
-static void other_keys(void **state)
+LANE_TEST(other_keys)
 {
 	struct err err = {0};
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		make_sender(i ? key : another, 0);
 		make_receiver(i ? another : key);
@@ -162,11 +158,10 @@ static void send_proof(struct conn_shared *c, const uint8_t proof[PROOF], int la
 }
 
 /* A dialler that does not look at the listener's proof. */
-static void wrong_proofs(void **state)
+LANE_TEST(wrong_proofs)
 {
 	uint8_t proof[PROOF], old[PROOF];
 	struct err err = {0};
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		make_receiver(key);
 		struct conn_shared *c = hand();
@@ -189,9 +184,8 @@ static void wrong_proofs(void **state)
 }
 
 /* Not the bytes of a HELLO, another session, a lane that nobody expects. */
-static void unknown_lanes(void **state)
+LANE_TEST(unknown_lanes)
 {
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		struct err err = {0};
 		make_receiver(key);
@@ -244,15 +238,14 @@ static void passes(struct conn_shared *c, int lane, int of_arena)
 	close(lane);
 }
 
-static void descriptors_that_are_no_lane(void **state)
+LANE_TEST(descriptors_that_are_no_lane)
 {
 	const size_t least = lane_size(RING_LEAST), most = lane_size(CONN_SHARED_RING_MAX);
 	const size_t sizes[] = {0, NONCE, least - LINE, least + 1, most + LINE, most + LINE / 2};
 	uint8_t proof[PROOF];
 	struct err err = {0};
-	(void)state;
 	int before = descriptors();
-	for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+	for (size_t i = 0; i < LENGTH(sizes); i++) {
 		struct conn_shared *c = proves();
 		passes(c, lane_of(c, sizes[i], true), arena_fd(arena));
 		refused(ERR_INTEGRITY, "a memory lane of ");
@@ -293,7 +286,7 @@ static void descriptors_that_are_no_lane(void **state)
 }
 
 /* More descriptors than are asked for. */
-static void too_many_descriptors(void **state)
+LANE_TEST(too_many_descriptors)
 {
 	union {
 		char bytes[CMSG_SPACE(8 * sizeof(int))];
@@ -306,7 +299,6 @@ static void too_many_descriptors(void **state)
 	                     .msg_control = control.bytes,
 	                     .msg_controllen = sizeof control.bytes};
 	struct err err = {0};
-	(void)state;
 	int before = descriptors();
 	struct conn_shared *c = proves();
 	int fds[8];
@@ -324,11 +316,10 @@ static void too_many_descriptors(void **state)
 }
 
 /* What the listener gets, it can neither shrink nor, if it is the arena, write. */
-static void what_the_listener_may_do(void **state)
+LANE_TEST(what_the_listener_may_do)
 {
 	struct err err = {0};
 	int fds[2] = {-1, -1};
-	(void)state;
 	make_sender(key, 0);
 	make_receiver(key);
 	assert_int_equal(handshake(s, &err), 0);
@@ -373,10 +364,9 @@ static int accepted(int listener)
 }
 
 /* A process of another user dials: it is refused before anything is sent. */
-static void another_user_dials(void **state)
+LANE_TEST(another_user_dials)
 {
 	struct err err = {0};
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* root can be others */
 	const struct addr *a = address();
@@ -413,12 +403,11 @@ static void another_user_dials(void **state)
 }
 
 /* A process of another user has the address: the dialler sends it nothing. */
-static void another_user_listens(void **state)
+LANE_TEST(another_user_listens)
 {
 	struct err err = {0};
 	int ready[2];
 	uint8_t byte;
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* root can be others */
 	const struct addr *a = address();
@@ -453,9 +442,8 @@ static void another_user_listens(void **state)
 
 /* ---- a hostile receiver ---- */
 
-static void wrong_counts_of_the_receiver(void **state)
+LANE_TEST(wrong_counts_of_the_receiver)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		open_lane(0);
 		lend(memory, 100);
@@ -471,9 +459,8 @@ static void wrong_counts_of_the_receiver(void **state)
 }
 
 /* A sender whose table or ring is full looks at the counter, too. */
-static void wrong_counts_before_a_write(void **state)
+LANE_TEST(wrong_counts_before_a_write)
 {
-	(void)state;
 	for (int ring = 0; ring < 2; ring++) {
 		open_lane(1);
 		for (int i = 0; i < (ring ? 4 : REFERENCES); i++)
@@ -491,11 +478,10 @@ static void wrong_counts_before_a_write(void **state)
 }
 
 /* The sender reads nothing else that the receiver can write, wherever its stores go. */
-static void a_receiver_that_scribbles(void **state)
+LANE_TEST(a_receiver_that_scribbles)
 {
 	static uint8_t scribble[sizeof(struct lane_words)];
 	struct err err = {0};
-	(void)state;
 	open_lane(1);
 	for (int round = 0; round < 2000; round++) {
 		struct lane_words *l = of(r)->lane;
@@ -527,7 +513,7 @@ static void append(uint64_t at, uint32_t n, uint32_t kind)
 	atomic_store(&l->published, count + 1);
 }
 
-static void wrong_references(void **state)
+LANE_TEST(wrong_references)
 {
 	static const struct {
 		uint64_t at;
@@ -558,8 +544,7 @@ static void wrong_references(void **state)
 	};
 	uint8_t bytes[8];
 	const void *p;
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+	for (size_t i = 0; i < LENGTH(wrong); i++)
 		for (int borrows = 0; borrows < 2; borrows++) {
 			open_lane(1);
 			append(wrong[i].at, wrong[i].n, wrong[i].kind);
@@ -573,10 +558,9 @@ static void wrong_references(void **state)
 		}
 }
 
-static void references_at_the_bounds(void **state)
+LANE_TEST(references_at_the_bounds)
 {
 	const void *p;
-	(void)state;
 	open_lane(1);
 	append(0, RING_LEAST, COPIED);
 	append(0, ARENA, LENT);
@@ -589,10 +573,9 @@ static void references_at_the_bounds(void **state)
 	assert_int_equal(borrow(&p, 2), 1);
 }
 
-static void wrong_counts_of_the_sender(void **state)
+LANE_TEST(wrong_counts_of_the_sender)
 {
 	uint8_t byte;
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		static const uint64_t wrong[] = {REFERENCES + 4, 2, 0, UINT64_MAX};
 		open_lane(0);
@@ -606,10 +589,9 @@ static void wrong_counts_of_the_sender(void **state)
 	}
 }
 
-static void bytes_after_the_end(void **state)
+LANE_TEST(bytes_after_the_end)
 {
 	uint8_t byte;
-	(void)state;
 	open_lane(0);
 	append(0, 0, END);
 	append(0, 1, LENT);
@@ -632,10 +614,9 @@ static uint64_t near_bounds(void)
 }
 
 /* Whatever is in the memory: an error, or bytes inside the ring or the arena, which can be read. */
-static void a_sender_that_scribbles(void **state)
+LANE_TEST(a_sender_that_scribbles)
 {
 	unsigned good = 0, bad = 0;
-	(void)state;
 	for (int round = 0; round < 300; round++) {
 		open_lane(1);
 		struct conn_shared *c = of(r);
@@ -737,10 +718,9 @@ static bool receives_on(void)
 }
 
 /* Row 85: the words change at any moment, also between two reads of them. */
-static void a_process_that_scribbles(void **state)
+LANE_TEST(a_process_that_scribbles)
 {
 	int sender_failed = 0, receiver_failed = 0;
-	(void)state;
 	for (uint64_t round = 1; round <= 60; round++) {
 		open_lane(1);
 		pid_t pid = scribbler(of(s)->lane, round);
@@ -760,27 +740,5 @@ static void a_process_that_scribbles(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        LANE_TEST(closed_at_each_step),
-	        LANE_TEST(a_message_cut_at_any_byte),
-	        LANE_TEST(a_message_in_pieces),
-	        LANE_TEST(other_keys),
-	        LANE_TEST(wrong_proofs),
-	        LANE_TEST(unknown_lanes),
-	        LANE_TEST(descriptors_that_are_no_lane),
-	        LANE_TEST(too_many_descriptors),
-	        LANE_TEST(what_the_listener_may_do),
-	        LANE_TEST(another_user_dials),
-	        LANE_TEST(another_user_listens),
-	        LANE_TEST(wrong_counts_of_the_receiver),
-	        LANE_TEST(wrong_counts_before_a_write),
-	        LANE_TEST(a_receiver_that_scribbles),
-	        LANE_TEST(wrong_references),
-	        LANE_TEST(references_at_the_bounds),
-	        LANE_TEST(wrong_counts_of_the_sender),
-	        LANE_TEST(bytes_after_the_end),
-	        LANE_TEST(a_sender_that_scribbles),
-	        LANE_TEST(a_process_that_scribbles),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -29,12 +29,11 @@ static void check_convert(enum dtype to, enum dtype from, const void *src, size_
 
 static const enum dtype narrow[] = {DTYPE_F8E4M3, DTYPE_F8E5M2, DTYPE_F16, DTYPE_BF16};
 
-static void test_widen_all(void **state)
+TEST_WITH(test_widen_all, reseed, NULL)
 {
-	(void)state;
 	static uint16_t every[65536], back[65536];
 	static uint64_t wide[65536];
-	for (size_t k = 0; k < COUNT(narrow); k++)
+	for (size_t k = 0; k < LENGTH(narrow); k++)
 		for (int w = DTYPE_F32; w <= DTYPE_F64; w++) {
 			enum dtype t = narrow[k], wider = (enum dtype)w;
 			size_t size = dtype_size(t), n = (size_t)1 << 8 * size;
@@ -81,9 +80,8 @@ static void check_midpoints(enum dtype t, enum dtype wider, unsigned end, double
 	free(src);
 }
 
-static void test_narrow_midpoints(void **state)
+TEST_WITH(test_narrow_midpoints, reseed, NULL)
 {
-	(void)state;
 	for (int w = DTYPE_F32; w <= DTYPE_F64; w++) {
 		check_midpoints(DTYPE_F8E4M3, (enum dtype)w, 0x7f, 480);
 		check_midpoints(DTYPE_F8E5M2, (enum dtype)w, 0x7c, 65536);
@@ -92,9 +90,8 @@ static void test_narrow_midpoints(void **state)
 	}
 }
 
-static void test_convert_values(void **state)
+TEST_WITH(test_convert_values, reseed, NULL)
 {
-	(void)state;
 	enum { N = 50000 };
 	static uint64_t src[N];
 	for (int to = 1; to < DTYPES; to++)
@@ -106,9 +103,8 @@ static void test_convert_values(void **state)
 			}
 }
 
-static void test_identity_keeps_bits(void **state)
+TEST_WITH(test_identity_keeps_bits, reseed, NULL)
 {
-	(void)state;
 	static uint64_t src[200], dst[200];
 	for (int i = 1; i < DTYPES; i++) {
 		enum dtype t = (enum dtype)i;
@@ -116,7 +112,7 @@ static void test_identity_keeps_bits(void **state)
 			assert_null(convert_kernel(t, t));
 			continue;
 		}
-		fill(DTYPE_U64, src, COUNT(src));
+		fill(DTYPE_U64, src, LENGTH(src));
 		convert_kernel(t, t)(dst, src, 100);
 		assert_memory_equal(dst, src, 100 * dtype_size(t));
 		convert_kernel(t, t)(src, src, 100);
@@ -128,9 +124,8 @@ static void test_identity_keeps_bits(void **state)
 
 /* ---- averages ---- */
 
-static void test_final(void **state)
+TEST_WITH(test_final, reseed, NULL)
 {
-	(void)state;
 	enum { N = 5000 };
 	static const double divisors[] = {
 	        1, 2, 3, 7, 1000, 0.1, 1.5, 16777217, 1e300, 4294967297.0, 65536, 0x1p-60};
@@ -141,7 +136,7 @@ static void test_final(void **state)
 			enum dtype t = (enum dtype)to, f = (enum dtype)from;
 			final_fn *fn = is_real(t) ? final_kernel(t, f) : NULL;
 			pairs += fn != NULL;
-			for (size_t k = 0; fn && k < COUNT(divisors); k++) {
+			for (size_t k = 0; fn && k < LENGTH(divisors); k++) {
 				fill(f, src, N);
 				for (size_t i = 0; i < N; i++)
 					put_float(t, (char *)expected + i * dtype_size(t),
@@ -160,12 +155,5 @@ static void test_final(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_widen_all, reseed),
-	        cmocka_unit_test_setup(test_narrow_midpoints, reseed),
-	        cmocka_unit_test_setup(test_convert_values, reseed),
-	        cmocka_unit_test_setup(test_identity_keeps_bits, reseed),
-	        cmocka_unit_test_setup(test_final, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

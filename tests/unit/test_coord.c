@@ -1,11 +1,10 @@
-/* The coordinator once all ranks have joined: one culprit, rounds, the vote, tables, progress. */
+/* The coordinator once all ranks have joined: one culprit, rounds, the vote, progress. */
 #include "tests/unit/coord_world.h"
 
 /* ---- one culprit ---- */
 
-static void an_own_abort_is_the_cause(void **state)
+COORD_TEST(an_own_abort_is_the_cause)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	/* Its peers see its connections break and report that first; it dies behind its word. */
 	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 2,
@@ -18,18 +17,16 @@ static void an_own_abort_is_the_cause(void **state)
 	assert_int_equal(members[1].phase, PHASE_RUN);
 }
 
-static void an_abort_names_its_sender(void **state)
+COORD_TEST(an_abort_names_its_sender)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_ABORT, 143, 2,
 	                        "ended by SIGTERM"); /* by a signal: 8 for the others */
 	all_fail(3, -1, ERR_PEER_LOST, 1, "ended by SIGTERM");
 }
 
-static void a_lost_link_beats_a_report(void **state)
+COORD_TEST(a_lost_link_beats_a_report)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 0,
 	                        "the connection to rank 0 was lost");
@@ -39,7 +36,7 @@ static void a_lost_link_beats_a_report(void **state)
 }
 
 /* Also in the moment after it has entered it: each phase begins with a beat. */
-static void a_loss_names_the_phase_of_the_rank(void **state)
+COORD_TEST(a_loss_names_the_phase_of_the_rank)
 {
 	static const struct {
 		enum phase phase;
@@ -48,7 +45,7 @@ static void a_loss_names_the_phase_of_the_rank(void **state)
 	             {PHASE_CONNECT, "lost while connecting"},
 	             {PHASE_RUN, "lost while data were moving"},
 	             {PHASE_COMMIT, "lost during the commit"}};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		again(state);
 		run_job(3, NS_PER_SEC);
 		beat(2, cases[i].phase);
@@ -75,10 +72,9 @@ static void ask(int rank, uint32_t a, uint32_t b)
 }
 
 /* In a large job the ranks ask for the places of their peers. */
-static void places_are_told(void **state)
+COORD_TEST(places_are_told)
 {
 	static const int asks[] = {0, 2, 3};
-	(void)state;
 	run_job(MEMBERS, NS_PER_SEC);
 	for (int i = 0; i < 3; i++) {
 		struct member *m = &members[asks[i]];
@@ -102,9 +98,8 @@ static void places_are_told(void **state)
 }
 
 /* The coordinator has forgotten the keys when all ranks are connected. */
-static void places_are_not_told_later(void **state)
+COORD_TEST(places_are_not_told_later)
 {
-	(void)state;
 	run_job(MEMBERS, NS_PER_SEC);
 	for (int r = 1; r < MEMBERS; r++)
 		beat(r, r % 2 ? PHASE_RUN : PHASE_COMMIT);
@@ -122,18 +117,16 @@ static void places_are_not_told_later(void **state)
 }
 
 /* ROSTER had them. */
-static void a_small_job_asks_for_no_places(void **state)
+COORD_TEST(a_small_job_asks_for_no_places)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	ask(1, 0, 0);
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message of type 19");
 }
 
-static void a_report_counts_when_nobody_confesses(void **state)
+COORD_TEST(a_report_counts_when_nobody_confesses)
 {
 	int64_t start;
-	(void)state;
 	run_job(3, 5 * NS_PER_SEC);
 	start = clock_ns();
 	send_err_to_coordinator(1, MSG_REPORT, ERR_INTEGRITY, 2,
@@ -144,20 +137,18 @@ static void a_report_counts_when_nobody_confesses(void **state)
 	assert_true(clock_ns() - start >= 240 * NS_PER_MS);
 }
 
-static void a_report_of_nothing_is_out_of_turn(void **state)
+COORD_TEST(a_report_of_nothing_is_out_of_turn)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	send_err_to_coordinator(1, MSG_REPORT, 0, 0, "");
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
 }
 
 /* Of no rank, and of its sender. */
-static void reports_of_nobody(void **state)
+COORD_TEST(reports_of_nobody)
 {
 	static const int culprits[] = {2, 65535, 1, ERR_RANK_SELF};
-	(void)state;
-	for (size_t i = 0; i < sizeof culprits / sizeof culprits[0]; i++) {
+	for (size_t i = 0; i < LENGTH(culprits); i++) {
 		again(state);
 		run_job(2, NS_PER_SEC);
 		send_err_to_coordinator(1, MSG_REPORT, ERR_STALLED, culprits[i], "no progress");
@@ -166,15 +157,14 @@ static void reports_of_nobody(void **state)
 }
 
 /* The others end with a code of the contract, whatever a rank says. */
-static void codes_that_are_none(void **state)
+COORD_TEST(codes_that_are_none)
 {
 	static const int codes[][2] = {{12, ERR_OTHER},
 	                               {77, ERR_OTHER},
 	                               {128, ERR_OTHER},
 	                               {255, ERR_PEER_LOST},
 	                               {0, ERR_OTHER}};
-	(void)state;
-	for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+	for (size_t i = 0; i < LENGTH(codes); i++) {
 		again(state);
 		run_job(2, NS_PER_SEC);
 		send_err_to_coordinator(1, MSG_ABORT, codes[i][0], 1, "odd");
@@ -182,10 +172,9 @@ static void codes_that_are_none(void **state)
 	}
 }
 
-static void a_silent_rank_is_named(void **state)
+COORD_TEST(a_silent_rank_is_named)
 {
 	int64_t start;
-	(void)state;
 	run_job(3, 200 * NS_PER_MS);
 	start = clock_ns();
 	beat(2, PHASE_CONNECT);
@@ -200,10 +189,9 @@ static void a_silent_rank_is_named(void **state)
 }
 
 /* Somebody's report makes the coordinator look who has fallen silent. */
-static void a_report_finds_the_silent_rank(void **state)
+COORD_TEST(a_report_finds_the_silent_rank)
 {
 	int64_t start = clock_ns();
-	(void)state;
 	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
 	while (clock_ns() - start < 260 * NS_PER_MS) {
 		beat(1, PHASE_RUN);
@@ -220,11 +208,10 @@ static void a_report_finds_the_silent_rank(void **state)
 	all_fail(4, -1, ERR_STALLED, 2, "no message for");
 }
 
-static void messages_out_of_turn(void **state)
+COORD_TEST(messages_out_of_turn)
 {
 	static const uint8_t types[] = {MSG_WELCOME, MSG_ROSTER, MSG_VERDICT, MSG_FINAL, MSG_DONE,
 	                                MSG_INTENT,  MSG_VOTE,   0,           200};
-	(void)state;
 	for (size_t i = 0; i < sizeof types; i++) {
 		again(state);
 		run_job(2, NS_PER_SEC);
@@ -234,10 +221,9 @@ static void messages_out_of_turn(void **state)
 }
 
 /* What a rank sends once at most comes a second time, or without end. */
-static void messages_without_end(void **state)
+COORD_TEST(messages_without_end)
 {
 	struct buf b;
-	(void)state;
 	buf_init(&b, CTL_BODY_MAX);
 	run_job(3, PATIENCE);
 	send_to_coordinator(1, MSG_LINKS, NULL);
@@ -277,9 +263,8 @@ static void part(int rank, uint32_t x)
 	buf_release(&b);
 }
 
-static void a_round_is_answered_when_all_have_spoken(void **state)
+COORD_TEST(a_round_is_answered_when_all_have_spoken)
 {
-	(void)state;
 	run_job(3, PATIENCE);
 	for (int n = 1; n <= 3; n++) {
 		round_sum = 0;
@@ -299,9 +284,8 @@ static void a_round_is_answered_when_all_have_spoken(void **state)
 	until(members[2].heard[MSG_VERDICT], 1);
 }
 
-static void a_round_out_of_turn(void **state)
+COORD_TEST(a_round_out_of_turn)
 {
-	(void)state;
 	run_job(3, PATIENCE);
 	part(1, 1);
 	part(1, 2);
@@ -326,9 +310,8 @@ static void ask_clock(int rank, const void *body, size_t n)
 	buf_release(&b);
 }
 
-static void clocks_are_answered_before_the_vote(void **state)
+COORD_TEST(clocks_are_answered_before_the_vote)
 {
-	(void)state;
 	run_job(3, PATIENCE);
 	const uint64_t before = (uint64_t)clock_ns();
 	ask_clock(2, "", 0);
@@ -344,12 +327,11 @@ static void clocks_are_answered_before_the_vote(void **state)
 	all_fail(3, -1, ERR_INTEGRITY, 1, "unexpected control message");
 }
 
-static void the_verdict_names_the_rank_that_worked_longest(void **state)
+COORD_TEST(the_verdict_names_the_rank_that_worked_longest)
 {
 	const struct workload works[] = {{.rank = 0, .on = 1, .most = 5, .busy = 7, .total = 100},
 	                                 {.rank = 0, .on = 3, .most = 30, .busy = 70, .total = 100},
 	                                 {.rank = 2, .on = 2, .most = 65, .busy = 66, .total = 99}};
-	(void)state;
 	run_job(3, PATIENCE);
 	for (int r = 0; r < 3; r++)
 		vote_with(r, NULL, &works[r]);
@@ -369,9 +351,8 @@ static void the_verdict_names_the_rank_that_worked_longest(void **state)
 	assert_int_equal(members[1].busiest.rank, -1); /* no rank has worked */
 }
 
-static void all_votes_give_the_verdict(void **state)
+COORD_TEST(all_votes_give_the_verdict)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
 	vote(1, "same");
@@ -396,9 +377,8 @@ static void all_votes_give_the_verdict(void **state)
 }
 
 /* A FINAL that is slow to arrive is waited for: closing the link would destroy it. */
-static void a_final_on_its_way_is_waited_for(void **state)
+COORD_TEST(a_final_on_its_way_is_waited_for)
 {
-	(void)state;
 	run_job(2, PATIENCE);
 	for (int r = 0; r < 2; r++)
 		vote(r, "same");
@@ -417,9 +397,8 @@ static void a_final_on_its_way_is_waited_for(void **state)
 	assert_true(coord_drained(coord));
 }
 
-static void digests_that_differ(void **state)
+COORD_TEST(digests_that_differ)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
 	vote(1, NULL); /* has no result of its own */
@@ -430,9 +409,8 @@ static void digests_that_differ(void **state)
 }
 
 /* Most are right, whoever voted first. */
-static void the_digest_of_most_is_right(void **state)
+COORD_TEST(the_digest_of_most_is_right)
 {
-	(void)state;
 	run_job(5, NS_PER_SEC);
 	for (int r = 0; r < 5; r++)
 		vote(r, r == 0 ? "odd" : r == 3 ? "other" : "same");
@@ -441,9 +419,8 @@ static void the_digest_of_most_is_right(void **state)
 	         "does rank 3");
 }
 
-static void votes_without_digests(void **state)
+COORD_TEST(votes_without_digests)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	vote(1, NULL);
 	vote(0, NULL);
@@ -451,9 +428,8 @@ static void votes_without_digests(void **state)
 	until(members[1].heard[MSG_VERDICT], 1);
 }
 
-static void an_abort_before_the_verdict(void **state)
+COORD_TEST(an_abort_before_the_verdict)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	vote(0, "same");
 	vote(1, "same");
@@ -490,9 +466,8 @@ static void expect_outcome(int rank, int code, int culprit, const char *text)
 }
 
 /* Those who are left finish, and learn whose output may be the old one. */
-static void a_rank_lost_after_the_verdict(void **state)
+COORD_TEST(a_rank_lost_after_the_verdict)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
 	send_err_to_coordinator(2, MSG_ABORT, ERR_OTHER, 2, "too late to stop");
@@ -507,9 +482,8 @@ static void a_rank_lost_after_the_verdict(void **state)
 		        "their new outputs");
 }
 
-static void ranks_lost_after_the_verdict(void **state)
+COORD_TEST(ranks_lost_after_the_verdict)
 {
-	(void)state;
 	run_to_verdict(6, NS_PER_SEC);
 	done(0);
 	done(2);
@@ -525,9 +499,8 @@ static void ranks_lost_after_the_verdict(void **state)
 }
 
 /* A rank that has said DONE has its new output. */
-static void a_rank_lost_after_its_commit(void **state)
+COORD_TEST(a_rank_lost_after_its_commit)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	done(1);
 	for_ms(10);
@@ -539,9 +512,8 @@ static void a_rank_lost_after_its_commit(void **state)
 		expect_outcome(r, 0, ERR_RANK_SELF, "");
 }
 
-static void an_own_word_comes_before_a_loss(void **state)
+COORD_TEST(an_own_word_comes_before_a_loss)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	ctl_release(&members[1].ctl);
 	send_err_to_coordinator(2, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF,
@@ -554,10 +526,9 @@ static void an_own_word_comes_before_a_loss(void **state)
 }
 
 /* It learns the outcome if it goes on. */
-static void a_rank_silent_after_the_verdict(void **state)
+COORD_TEST(a_rank_silent_after_the_verdict)
 {
 	int64_t start = clock_ns();
-	(void)state;
 	run_to_verdict(2, NS_PER_SEC);
 	done(0);
 	for (int r = 0; r < 2; r++) {
@@ -571,9 +542,8 @@ static void a_rank_silent_after_the_verdict(void **state)
 	assert_true(clock_ns() - start >= NS_PER_SEC);
 }
 
-static void a_commit_that_fails_is_told_to_all(void **state)
+COORD_TEST(a_commit_that_fails_is_told_to_all)
 {
-	(void)state;
 	run_job(3, NS_PER_SEC);
 	for (int r = 0; r < 3; r++)
 		vote(r, "same");
@@ -592,9 +562,8 @@ static void a_commit_that_fails_is_told_to_all(void **state)
 	}
 }
 
-static void commits_that_all_fail(void **state)
+COORD_TEST(commits_that_all_fail)
 {
-	(void)state;
 	run_to_verdict(3, NS_PER_SEC);
 	for (int r = 0; r < 3; r++)
 		send_err_to_coordinator(r, MSG_DONE, ERR_OUTPUT, ERR_RANK_SELF, "out.npy: rename");
@@ -605,11 +574,10 @@ static void commits_that_all_fail(void **state)
 		        "new output");
 }
 
-static void a_done_without_its_fate(void **state)
+COORD_TEST(a_done_without_its_fate)
 {
 	const struct err none = {.rank = ERR_RANK_SELF};
 	struct buf b;
-	(void)state;
 	run_to_verdict(2, NS_PER_SEC);
 	done(0);
 	buf_init(&b, 64);
@@ -619,224 +587,6 @@ static void a_done_without_its_fate(void **state)
 	until(members[0].heard[MSG_FINAL], 1);
 	assert_int_equal(members[0].outcome.code, ERR_INTEGRITY);
 	assert_int_equal(members[0].outcome.rank, 1);
-}
-
-/* ---- tables ---- */
-
-#define BASE_TABLE "a=f32 b=bf16 c=f16 d=i8 e=u8"
-
-/* A job of 4 whose rank 2 has @odd, the others BASE_TABLE; each has said so. */
-static void run_tables(const char *odd, int64_t join_ns)
-{
-	open_job(4, join_ns, PATIENCE);
-	for (int r = 1; r < 4; r++)
-		join(r, 4);
-	for (int r = 0; r < 4; r++) {
-		tables[r] = r == 2 ? odd : BASE_TABLE;
-		intend(r, "(3,5)");
-	}
-}
-
-static void the_tensor_is_named(void **state)
-{
-	static const struct {
-		const char *odd, *words;
-		int pages;
-	} cases[] = {
-	        {"a=f32 b=f32 c=f16 d=i8 e=u8",
-	         "g.2.npy: tensor 'b' f32 differs from bf16 on ranks 0, 1, 3", 1},
-	        {"a=f32 b=bf16 c=f16 d=i8 e=i8",
-	         "g.2.npy: tensor 'e' i8 differs from u8 on ranks 0, 1, 3", 3},
-	        {"a=f32 b=bf16 d=i8 e=u8", "g.2.npy: tensor 'c' is missing; ranks 0, 1, 3 have it",
-	         2},
-	        {"a=f32 b=bf16 c=f16 d=i8", "g.2.npy: tensor 'e' is missing; ranks 0, 1, 3 have it",
-	         3},
-	        {"a=f32 b=bf16 c=f16 d=i8 e=u8 f=f64",
-	         "g.2.npy: has a tensor 'f' that ranks 0, 1, 3 don't have", 3},
-	        {"a=f32 b=bf16 b2=f16 d=i8 e=u8",
-	         "g.2.npy: has a tensor 'b2' that ranks 0, 1, 3 don't have", 2},
-	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		again(state);
-		run_tables(cases[i].odd, PATIENCE);
-		for (int n = 1; n <= cases[i].pages; n++) {
-			assert_int_equal(members[0].heard[MSG_ABORT], 0);
-			show(2, n);
-		}
-		all_fail(4, -1, ERR_DISAGREE, 2, cases[i].words);
-		assert_int_equal(members[2].heard[MSG_ASK], cases[i].pages);
-		assert_int_equal(members[1].heard[MSG_ASK] + members[3].heard[MSG_ASK], 0);
-		assert_int_equal(members[1].phase, PHASE_JOIN);
-	}
-}
-
-/* Rank 0 is the odd one; ranks 1 and 2 have other tables than 3, 4 and 5, of which 3 shows none. */
-static void other_dissenters_are_named_too(void **state)
-{
-	(void)state;
-	open_job(7, PATIENCE, PATIENCE);
-	for (int r = 1; r < 7; r++)
-		join(r, 7);
-	for (int r = 0; r < 7; r++) {
-		struct intent in = intent_of(r, "(3,5)");
-		tables[r] = r == 0 ? "a=f64" : r < 3 ? "a=f16" : "a=f32";
-		intent_add(&in, "tensors", tables[r]);
-		if (r != 3)
-			snprintf(in.table, sizeof in.table, "tensors");
-		say_intent(r, &in);
-	}
-	show(4, 1);
-	all_fail(7, -1, ERR_DISAGREE, 0,
-	         "g.0.npy: tensor 'a' f64 differs from f32 on ranks 3-6; so do ranks 1, 2");
-	assert_int_equal(members[3].heard[MSG_ASK], 0);
-}
-
-/* The message names the rank whose table is missing, as far as that is known. */
-static void without_a_table_no_tensor_is_named(void **state)
-{
-	(void)state;
-	for (int how = 0; how < 4; how++) {
-		const char *base = "g.2.npy: tensors a=f64 differs from a=f32 b=bf16 c=f16 d=i8 "
-		                   "e=u8 on ranks 0, 1, 3";
-		again(state);
-		run_tables("a=f64", how == 2 ? 2 * NS_PER_SEC : PATIENCE);
-		until(members[2].heard[MSG_ASK], 1);
-		assert_int_equal(members[0].heard[MSG_ABORT], 0);
-		if (how == 0)
-			ctl_release(&members[2].ctl);
-		else if (how == 1) /* it can't make its page */
-			send_err_to_coordinator(2, MSG_ABORT, ERR_RESOURCE, 2, "out of memory");
-		else if (how == 3) /* another goes */
-			ctl_release(&members[1].ctl);
-		all_fail(4, how == 0 ? 2 : how == 3 ? 1 : -1, ERR_DISAGREE, 2, base);
-	}
-}
-
-/* All have joined by then: the end of --join-timeout ends only the comparison. */
-static void a_message_after_the_deadline_of_a_comparison(void **state)
-{
-	(void)state;
-	run_tables("a=f64", NS_PER_SEC);
-	until(members[2].heard[MSG_ASK], 1);
-	beat(2, PHASE_JOIN);
-	assert_int_equal(poll(NULL, 0, 1100), 0);
-	all_fail(4, -1, ERR_DISAGREE, 2, "tensors");
-}
-
-/* The same tables, though the digests are not: nothing to name, and no end of pages. */
-static void tables_that_are_the_same(void **state)
-{
-	(void)state;
-	run_job(2, PATIENCE);
-	tables[0] = tables[1] = "a=1 b=2 c=3";
-	vote(0, "one");
-	vote(1, "other");
-	for (int n = 1; n <= 3; n++)
-		show(1, n);
-	all_fail(2, -1, ERR_INTEGRITY, 1,
-	         "its result differs from that of rank 0: the digests are not the same");
-}
-
-static void the_tensor_of_a_result_is_named(void **state)
-{
-	(void)state;
-	run_job(6, PATIENCE);
-	for (int r = 0; r < 6; r++) {
-		tables[r] = r == 1 ? "a=11 b=22 c=34" : r == 5 ? "a=7" : "a=11 b=22 c=33";
-		vote(r, tables[r]);
-	}
-	show(1, 1);
-	send_err_to_coordinator(3, MSG_REPORT, ERR_PEER_LOST, 4,
-	                        "the connection to rank 4 was lost");
-	show(1, 2);
-	all_fail(6, -1, ERR_INTEGRITY, 1,
-	         "its result differs from that of ranks 0, 2-4: tensor 'c' 34 differs from 33; so "
-	         "does rank 5");
-	assert_int_equal(members[1].phase, PHASE_COMMIT);
-}
-
-/* A page that does not come is not waited for; signs of life go on meanwhile. */
-static void a_page_that_does_not_come(void **state)
-{
-	int64_t start;
-	(void)state;
-	run_job(2, NS_PER_SEC);
-	tables[0] = "a=1";
-	tables[1] = "a=2";
-	vote(0, "one");
-	vote(1, "other");
-	start = clock_ns();
-	while (!members[0].heard[MSG_ABORT]) {
-		beat(1, PHASE_COMMIT);
-		turn();
-		assert_true(clock_ns() - start < PATIENCE);
-	}
-	assert_int_equal(members[1].heard[MSG_ASK], 1);
-	assert_true(members[1].heard[MSG_BEAT] > 0);
-	all_fail(2, -1, ERR_INTEGRITY, 1,
-	         "its result differs from that of rank 0: the digests are not the same");
-	assert_true(clock_ns() - start >= 990 * NS_PER_MS);
-}
-
-/* Neither side is rank 0. */
-static void both_tables_come_from_others(void **state)
-{
-	(void)state;
-	run_job(3, PATIENCE);
-	tables[1] = "a=1 b=2 c=3";
-	tables[2] = "a=1 b=2 d=3";
-	vote(0, NULL);
-	vote(1, "one");
-	vote(2, "other");
-	for (int n = 1; n <= 2; n++) {
-		show(2, n);
-		show(1, n);
-	}
-	all_fail(3, -1, ERR_INTEGRITY, 2,
-	         "its result differs from that of rank 1: tensor 'c' is missing; rank 1 has it");
-}
-
-static void pages_that_are_none(void **state)
-{
-	static const struct {
-		uint32_t page;
-		size_t len;
-		const char *bytes, *words;
-	} cases[] = {
-	        {0, 3, "\2\0x", "sent a malformed page 0 of its table"},
-	        {0, 14,
-	         "\1\0b\1\0x"
-	         "\1\0a\1\0x"
-	         "\0",
-	         "sent a malformed page 0 of its table"},
-	        {0, 12,
-	         "\1\0b\1\0x"
-	         "\1\0a\1\0x",
-	         "sent a malformed page 0 of its table"},
-	        {1, 6, "\1\0b\1\0x", "sent page 1 of its table, which was not requested"},
-	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-		struct buf b;
-		again(state);
-		run_tables("a=f64", PATIENCE);
-		until(members[2].heard[MSG_ASK], 1);
-		buf_init(&b, TABLE_PAGE_MAX);
-		buf_put_u32(&b, cases[i].page);
-		buf_put(&b, cases[i].bytes, cases[i].len);
-		send_to_coordinator(2, MSG_PAGE, &b);
-		all_fail(4, -1, ERR_INTEGRITY, 2, cases[i].words);
-		buf_release(&b);
-	}
-	again(state); /* nor one of a rank that was not asked */
-	run_tables("a=f64", PATIENCE);
-	until(members[2].heard[MSG_ASK], 1);
-	members[3].heard[MSG_ASK] = 1;
-	show(3, 1);
-	all_fail(4, -1, ERR_INTEGRITY, 3, "sent page 0 of its table, which was not requested");
-	again(state); /* nor a page of no number */
-	run_tables("a=f64", PATIENCE);
-	send_to_coordinator(2, MSG_PAGE, NULL);
-	all_fail(4, -1, ERR_INTEGRITY, 2, "an unexpected control message");
 }
 
 /* ---- progress ---- */
@@ -863,9 +613,8 @@ static void expect_pace(int rank, enum phase phase, double done)
 	}
 }
 
-static void the_slowest_is_told(void **state)
+COORD_TEST(the_slowest_is_told)
 {
-	(void)state;
 	run_job(4, 400 * NS_PER_MS); /* beats are due every 100 ms */
 	beats[0] = (struct beat){PHASE_RUN, 50, 100, 0};
 	beats[1] = (struct beat){PHASE_RUN, 5, 0, 0}; /* nobody knows how far it is to go */
@@ -884,12 +633,11 @@ static void the_slowest_is_told(void **state)
 
 /* Three times in a row the progress of the job is the same, although rank 1 claims more and more.
  */
-static void a_rank_that_claims_progress_without_end(void **state)
+COORD_TEST(a_rank_that_claims_progress_without_end)
 {
 	const int64_t end = clock_ns() + PATIENCE;
 	uint64_t claim = 0, last = 0;
 	int same = 0, seen = 0;
-	(void)state;
 	run_job(3, 300 * NS_PER_MS);
 	while (same < 3) {
 		assert_true(clock_ns() < end);
@@ -918,9 +666,8 @@ static void a_rank_that_claims_progress_without_end(void **state)
 	}
 }
 
-static void a_beat_that_is_none(void **state)
+COORD_TEST(a_beat_that_is_none)
 {
-	(void)state;
 	run_job(2, NS_PER_SEC);
 	send_to_coordinator(1, MSG_BEAT, NULL);
 	all_fail(2, -1, ERR_INTEGRITY, 1, "an unexpected control message");
@@ -928,52 +675,5 @@ static void a_beat_that_is_none(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        COORD_TEST(an_own_abort_is_the_cause),
-	        COORD_TEST(an_abort_names_its_sender),
-	        COORD_TEST(a_lost_link_beats_a_report),
-	        COORD_TEST(a_loss_names_the_phase_of_the_rank),
-	        COORD_TEST(places_are_told),
-	        COORD_TEST(places_are_not_told_later),
-	        COORD_TEST(a_small_job_asks_for_no_places),
-	        COORD_TEST(a_report_counts_when_nobody_confesses),
-	        COORD_TEST(a_report_of_nothing_is_out_of_turn),
-	        COORD_TEST(reports_of_nobody),
-	        COORD_TEST(codes_that_are_none),
-	        COORD_TEST(messages_without_end),
-	        COORD_TEST(a_silent_rank_is_named),
-	        COORD_TEST(a_report_finds_the_silent_rank),
-	        COORD_TEST(messages_out_of_turn),
-	        COORD_TEST(a_round_is_answered_when_all_have_spoken),
-	        COORD_TEST(a_round_out_of_turn),
-	        COORD_TEST(clocks_are_answered_before_the_vote),
-	        COORD_TEST(the_verdict_names_the_rank_that_worked_longest),
-	        COORD_TEST(all_votes_give_the_verdict),
-	        COORD_TEST(a_final_on_its_way_is_waited_for),
-	        COORD_TEST(digests_that_differ),
-	        COORD_TEST(the_digest_of_most_is_right),
-	        COORD_TEST(votes_without_digests),
-	        COORD_TEST(an_abort_before_the_verdict),
-	        COORD_TEST(a_rank_lost_after_the_verdict),
-	        COORD_TEST(ranks_lost_after_the_verdict),
-	        COORD_TEST(a_rank_lost_after_its_commit),
-	        COORD_TEST(an_own_word_comes_before_a_loss),
-	        COORD_TEST(a_rank_silent_after_the_verdict),
-	        COORD_TEST(a_commit_that_fails_is_told_to_all),
-	        COORD_TEST(commits_that_all_fail),
-	        COORD_TEST(a_done_without_its_fate),
-	        COORD_TEST(the_tensor_is_named),
-	        COORD_TEST(other_dissenters_are_named_too),
-	        COORD_TEST(without_a_table_no_tensor_is_named),
-	        COORD_TEST(a_message_after_the_deadline_of_a_comparison),
-	        COORD_TEST(tables_that_are_the_same),
-	        COORD_TEST(the_tensor_of_a_result_is_named),
-	        COORD_TEST(a_page_that_does_not_come),
-	        COORD_TEST(both_tables_come_from_others),
-	        COORD_TEST(pages_that_are_none),
-	        COORD_TEST(the_slowest_is_told),
-	        COORD_TEST(a_rank_that_claims_progress_without_end),
-	        COORD_TEST(a_beat_that_is_none),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

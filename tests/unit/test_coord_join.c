@@ -4,9 +4,8 @@
 
 /* ---- joining and agreeing ---- */
 
-static void ranks_that_agree_get_the_roster(void **state)
+COORD_TEST(ranks_that_agree_get_the_roster)
 {
-	(void)state;
 	run_job(4, NS_PER_SEC);
 	assert_int_equal(decided, 1);
 	assert_int_equal(completed, 1);
@@ -59,9 +58,8 @@ static void ranks_that_agree_get_the_roster(void **state)
 	}
 }
 
-static void a_job_of_one_rank_agrees_with_itself(void **state)
+COORD_TEST(a_job_of_one_rank_agrees_with_itself)
 {
-	(void)state;
 	open_job(1, PATIENCE, NS_PER_SEC);
 	intend(0, "(3,5)");
 	assert_int_equal(members[0].heard[MSG_ROSTER], 1);
@@ -73,9 +71,8 @@ static void a_job_of_one_rank_agrees_with_itself(void **state)
 	assert_true(coord_drained(coord));
 }
 
-static void differing_shapes_are_named(void **state)
+COORD_TEST(differing_shapes_are_named)
 {
-	(void)state;
 	open_job(4, PATIENCE, NS_PER_SEC);
 	for (int r = 1; r < 4; r++)
 		join(r, 4);
@@ -88,9 +85,8 @@ static void differing_shapes_are_named(void **state)
 	assert_int_equal(completed, 0);
 }
 
-static void most_ranks_are_right(void **state)
+COORD_TEST(most_ranks_are_right)
 {
-	(void)state;
 	open_job(5, PATIENCE, NS_PER_SEC);
 	for (int r = 1; r < 5; r++)
 		join(r, 5);
@@ -115,9 +111,8 @@ static void intend_but(int size, int odd, int without)
 }
 
 /* Those that have a fact must agree, whoever else has none. */
-static void a_fact_that_some_ranks_have(void **state)
+COORD_TEST(a_fact_that_some_ranks_have)
 {
-	(void)state;
 	for (int without = 0; without < 4; without++) {
 		again(state);
 		intend_but(4, -1, without);
@@ -132,9 +127,8 @@ static void a_fact_that_some_ranks_have(void **state)
 	all_fail(3, -1, ERR_DISAGREE, 2, "root 1 differs from 0 on rank 1");
 }
 
-static void a_decision_may_fail(void **state)
+COORD_TEST(a_decision_may_fail)
 {
-	(void)state;
 	decision = (struct err){.code = ERR_RESOURCE, .rank = ERR_RANK_SELF, .text = "too large"};
 	open_job(2, PATIENCE, NS_PER_SEC);
 	join(1, 2);
@@ -144,10 +138,9 @@ static void a_decision_may_fail(void **state)
 	assert_int_equal(completed, 0);
 }
 
-static void sizes_that_differ(void **state)
+COORD_TEST(sizes_that_differ)
 {
 	struct hello h = hello_of(2, 4);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	hello_as(2, &h);
@@ -185,7 +178,7 @@ static void want_ranks(const struct presence *p, int from, int to, int size)
 }
 
 /* Host, address and input decide the ranks; the coordinator and the order of arrival do not. */
-static void ranks_left_over_are_named(void **state)
+COORD_TEST(ranks_left_over_are_named)
 {
 	static const struct {
 		uint32_t ages[2];
@@ -198,7 +191,7 @@ static void ranks_left_over_are_named(void **state)
 	        {{20, 26 * 3600 + 60}, "rank 2 on node2 was started 26 h before rank 0"},
 	        {{3 * 3600, 30 * 3600 + 60}, "ranks 1, 2 were started up to 30 h before rank 0"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct presence own = {.host = "node0", .started = clock_ns()};
 		again(state);
 		open_job_as(0, &own, 3, PATIENCE, NS_PER_SEC);
@@ -229,7 +222,7 @@ static void ranks_left_over_are_named(void **state)
 	assert_non_null(strstr(warned, "rank 0 on node0 was started 2 h before rank 1 on node1"));
 }
 
-static void auto_ranks_are_sorted(void **state)
+COORD_TEST(auto_ranks_are_sorted)
 {
 	static const int order[][4] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
 	const struct presence sorted[4] = {presence_of("a", "z"), presence_of("b", "x"),
@@ -250,14 +243,12 @@ static void auto_ranks_are_sorted(void **state)
 			assert_int_equal(members[i].welcome.root, -1);
 		}
 	}
-	(void)state;
 }
 
 /* Of a rank with a number, and of one that is to get its number. */
-static void a_host_that_is_no_name_ends_the_job(void **state)
+COORD_TEST(a_host_that_is_no_name_ends_the_job)
 {
 	struct presence own = presence_of("a", ""), bad[2] = {own, presence_of(".ssh", "")};
-	(void)state;
 	open_job_as(0, &own, 2, PATIENCE, NS_PER_SEC);
 	join(1, 2);
 	say_present(1, &bad[1]);
@@ -277,12 +268,11 @@ static void a_host_that_is_no_name_ends_the_job(void **state)
 }
 
 /* Ranks with one identity are on one machine, whatever their hosts' names. */
-static void machines_are_numbered(void **state)
+COORD_TEST(machines_are_numbered)
 {
 	static const uint8_t ids[5] = {7, 9, 7, 0, 9};
 	static const int want[5] = {0, 1, 0, 2, 1};
 	struct presence p[5];
-	(void)state;
 	for (int i = 0; i < 5; i++) {
 		p[i] = presence_of((const char *const[]){"a", "b", "c", "d", "e"}[i], "");
 		p[i].host_id[3] = ids[i];
@@ -303,12 +293,11 @@ static void machines_are_numbered(void **state)
 }
 
 /* Ranks with a number keep it; the others fill what is left. */
-static void auto_ranks_fill_the_places_left(void **state)
+COORD_TEST(auto_ranks_fill_the_places_left)
 {
 	const struct presence p[4] = {presence_of("d", ""), presence_of("n", ""),
 	                              presence_of("c", ""), presence_of("m", "")};
 	struct hello h = hello_of(2, 4);
-	(void)state;
 	open_job_as(-1, &p[0], 4, PATIENCE, NS_PER_SEC);
 	hello_as(1, &h);
 	until(members[1].heard[MSG_WELCOME], 1);
@@ -333,7 +322,7 @@ static void auto_ranks_fill_the_places_left(void **state)
 	assert_string_equal(members[0].failure.host, "n");
 }
 
-static void the_root_is_found(void **state)
+COORD_TEST(the_root_is_found)
 {
 	struct presence p[3] = {presence_of("b.example", ""), presence_of("a", ""),
 	                        presence_of("c", "")};
@@ -353,7 +342,7 @@ static void the_root_is_found(void **state)
 	        {"", {0}, {0}, -1, "no rank gives an input"},
 	};
 	static const int rank_of[] = {1, 0, 2};
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		again(state);
 		for (int i = 0; i < 3; i++) {
 			p[i].finds_root = true;
@@ -375,11 +364,10 @@ static void the_root_is_found(void **state)
 }
 
 /* A rank whose WELCOME arrived corrupt joins again, and learns the root again. */
-static void the_root_is_told_again(void **state)
+COORD_TEST(the_root_is_told_again)
 {
 	struct presence p[4] = {presence_of("a", "in"), presence_of("b", "")};
 	uint8_t alert[20] = {0};
-	(void)state;
 	p[0].finds_root = p[1].finds_root = true;
 	open_job_as(-1, &p[0], 2, PATIENCE, NS_PER_SEC);
 	want_ranks(p, 1, 2, 2);
@@ -395,10 +383,9 @@ static void the_root_is_told_again(void **state)
 	assert_int_equal(members[3].welcome.root, 0);
 }
 
-static void several_ranks_on_the_root_s_host(void **state)
+COORD_TEST(several_ranks_on_the_root_s_host)
 {
 	struct presence p[3] = {presence_of("b", ""), presence_of("a", ""), presence_of("b", "")};
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		p[i].finds_root = true;
 		presence_set(p[i].root, sizeof p[i].root, "b");
@@ -410,11 +397,10 @@ static void several_ranks_on_the_root_s_host(void **state)
 }
 
 /* Who waits learns who is there, and at the end all do, also who has no rank yet. */
-static void missing_ranks_are_counted_by_host(void **state)
+COORD_TEST(missing_ranks_are_counted_by_host)
 {
 	const struct presence p[3] = {presence_of("b", ""), presence_of("a", ""),
 	                              presence_of("b", "")};
-	(void)state;
 	open_job_as(-1, &p[0], 5, 3 * NS_PER_SEC, NS_PER_SEC);
 	want_ranks(p, 1, 3, 5);
 	for (int i = 0; i < 3; i++) {
@@ -439,9 +425,8 @@ static void missing_ranks_are_counted_by_host(void **state)
 	}
 }
 
-static void who_waits_learns_who_is_missing(void **state)
+COORD_TEST(who_waits_learns_who_is_missing)
 {
-	(void)state;
 	open_job(4, PATIENCE, NS_PER_SEC);
 	join(1, 4);
 	join(3, 4);
@@ -453,10 +438,9 @@ static void who_waits_learns_who_is_missing(void **state)
 	assert_false(members[1].joined.by_host);
 }
 
-static void a_rank_out_of_range(void **state)
+COORD_TEST(a_rank_out_of_range)
 {
 	struct hello h = hello_of(3, 0);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	hello_as(3, &h);
 	until(members[3].heard[MSG_ABORT], 1);
@@ -466,10 +450,9 @@ static void a_rank_out_of_range(void **state)
 }
 
 /* No message can name such a rank: the others must still understand why the job has failed. */
-static void a_rank_that_no_job_has(void **state)
+COORD_TEST(a_rank_that_no_job_has)
 {
 	struct hello h = hello_of(INT32_MAX, 0);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	until(members[1].heard[MSG_WELCOME], 1);
@@ -482,10 +465,9 @@ static void a_rank_that_no_job_has(void **state)
 }
 
 /* The second gets the reason; the first and the job go on. */
-static void a_rank_started_twice(void **state)
+COORD_TEST(a_rank_started_twice)
 {
 	struct hello h = hello_of(1, 3), zero = hello_of(0, 3);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	hello_as(4, &h);
@@ -513,10 +495,9 @@ static void assert_versions(const char *text, const char *before, const char *be
 	assert_non_null(strstr(text, expected));
 }
 
-static void other_versions_and_jobs_are_told(void **state)
+COORD_TEST(other_versions_and_jobs_are_told)
 {
 	struct hello h = hello_of(1, 2);
-	(void)state;
 	open_job(2, PATIENCE, NS_PER_SEC);
 	h.version = PROTO_VERSION + 1;
 	hello_as(2, &h);
@@ -535,10 +516,9 @@ static void other_versions_and_jobs_are_told(void **state)
 }
 
 /* The others, who wait for it in vain, learn it too. */
-static void another_version_is_told_to_those_who_miss_the_rank(void **state)
+COORD_TEST(another_version_is_told_to_those_who_miss_the_rank)
 {
 	struct hello h = hello_of(2, 3);
-	(void)state;
 	open_job(3, NS_PER_SEC, NS_PER_SEC);
 	join(1, 3);
 	h.version = PROTO_VERSION + 1;
@@ -569,7 +549,7 @@ static void stranger_lost(void *ctx, const struct err *err)
 }
 
 /* They read why they cannot join, and stay; or want a rank, and do not send PRESENT. */
-static void guests_have_a_bounded_number_of_places(void **state)
+COORD_TEST(guests_have_a_bounded_number_of_places)
 {
 	static struct ctl strangers[STRANGERS];
 	struct err err = {0};
@@ -596,7 +576,7 @@ static void guests_have_a_bounded_number_of_places(void **state)
 }
 
 /* A guest that sends anything but PRESENT, once, loses its place; the job goes on. */
-static void guests_that_send_what_they_like(void **state)
+COORD_TEST(guests_that_send_what_they_like)
 {
 	struct presence p = {.host = "nodea"};
 	for (int i = 0; i < 3; i++) {
@@ -630,10 +610,9 @@ static void guests_that_send_what_they_like(void **state)
 	}
 }
 
-static void another_launch_is_told(void **state)
+COORD_TEST(another_launch_is_told)
 {
 	struct hello h = hello_of(1, 3);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	memcpy(h.launch, "launch 2", 8);
 	hello_as(3, &h);
@@ -648,10 +627,9 @@ static void another_launch_is_told(void **state)
 }
 
 /* How many there are nobody knows: as many as the smaller size are waited for, not to the end. */
-static void after_sizes_that_differ_few_are_waited_for(void **state)
+COORD_TEST(after_sizes_that_differ_few_are_waited_for)
 {
 	struct hello h = hello_of(1, 2), late = hello_of(2, 3);
-	(void)state;
 	open_job(4, 3600 * NS_PER_SEC, NS_PER_SEC);
 	hello_as(1, &h);
 	until(members[1].lost, 1);
@@ -668,10 +646,9 @@ static void after_sizes_that_differ_few_are_waited_for(void **state)
 }
 
 /* The coordinator has the smaller size: the others' last rank may be under way. */
-static void a_rank_of_a_larger_size_is_told_too(void **state)
+COORD_TEST(a_rank_of_a_larger_size_is_told_too)
 {
 	struct hello h = hello_of(1, 3), last = hello_of(2, 3);
-	(void)state;
 	open_job(2, 3600 * NS_PER_SEC, NS_PER_SEC);
 	hello_as(1, &h);
 	until(members[1].lost, 1);
@@ -684,12 +661,11 @@ static void a_rank_of_a_larger_size_is_told_too(void **state)
 }
 
 /* Nobody else is to come: the coordinator waits for nobody. */
-static void auto_ranks_whose_sizes_differ(void **state)
+COORD_TEST(auto_ranks_whose_sizes_differ)
 {
 	const struct presence own = presence_of("a", "");
 	struct hello more = hello_of((int)PROTO_RANK_AUTO, 4),
 	             same = hello_of((int)PROTO_RANK_AUTO, 3);
-	(void)state;
 	open_job_as(-1, &own, 3, 3600 * NS_PER_SEC, NS_PER_SEC);
 	hello_as(1, &more);
 	until(members[1].lost, 1);
@@ -705,9 +681,8 @@ static void auto_ranks_whose_sizes_differ(void **state)
 	}
 }
 
-static void missing_ranks_are_listed_at_the_deadline(void **state)
+COORD_TEST(missing_ranks_are_listed_at_the_deadline)
 {
-	(void)state;
 	open_job(6, NS_PER_SEC, NS_PER_SEC);
 	join(2, 6);
 	all_fail(1, -1, ERR_RENDEZVOUS, 1, "did not join");
@@ -716,9 +691,8 @@ static void missing_ranks_are_listed_at_the_deadline(void **state)
 	assert_string_equal(members[2].failure.text, members[0].failure.text);
 }
 
-static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
+COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline)
 {
-	(void)state;
 	open_job(2, NS_PER_SEC, NS_PER_SEC);
 	join(1, 2);
 	intend(0, "(3,5)");
@@ -726,10 +700,9 @@ static void a_rank_that_says_nothing_is_named_at_the_deadline(void **state)
 }
 
 /* After a failure to agree, ranks that come late get it too. */
-static void a_late_rank_is_told_of_the_failure(void **state)
+COORD_TEST(a_late_rank_is_told_of_the_failure)
 {
 	struct hello h = hello_of(2, 3);
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	send_err_to_coordinator(1, MSG_ABORT, ERR_INPUT, 1, "g.1.npy: no such file");
@@ -745,12 +718,11 @@ static void a_late_rank_is_told_of_the_failure(void **state)
 	assert_true(coord_drained(coord));
 }
 
-static void ranks_that_take_any_place(void **state)
+COORD_TEST(ranks_that_take_any_place)
 {
 	const struct presence p = {.host = "a"};
 	struct hello any = hello_of(-1, 4);
 	bool taken[4] = {true};
-	(void)state;
 	open_job(4, PATIENCE, NS_PER_SEC);
 	hello_as(4, &any);
 	say_present(4, &p);
@@ -775,7 +747,7 @@ static void ranks_that_take_any_place(void **state)
 }
 
 /* Whether it goes later or right behind its HELLO, so that both are found together. */
-static void who_goes_before_it_has_a_place_is_not_counted(void **state)
+COORD_TEST(who_goes_before_it_has_a_place_is_not_counted)
 {
 	const struct presence p = {.host = "a"};
 	struct hello any = hello_of(-1, 3);
@@ -800,9 +772,8 @@ static void who_goes_before_it_has_a_place_is_not_counted(void **state)
 	}
 }
 
-static void a_rank_lost_while_joining(void **state)
+COORD_TEST(a_rank_lost_while_joining)
 {
-	(void)state;
 	open_job(3, PATIENCE, NS_PER_SEC);
 	join(1, 3);
 	join(2, 3);
@@ -811,10 +782,9 @@ static void a_rank_lost_while_joining(void **state)
 }
 
 /* In order, before it has said what it is to do: it has waited too long, and may come again. */
-static void a_rank_that_goes_before_its_intent_may_come_again(void **state)
+COORD_TEST(a_rank_that_goes_before_its_intent_may_come_again)
 {
 	struct hello h = hello_of(1, 2);
-	(void)state;
 	open_job(2, PATIENCE, NS_PER_SEC);
 	hello_as(1, &h);
 	ctl_end(&members[1].ctl);
@@ -827,7 +797,7 @@ static void a_rank_that_goes_before_its_intent_may_come_again(void **state)
 }
 
 /* What is found when the coordinator goes on no longer counts. */
-static void a_coordinator_that_stood_still_says_so(void **state)
+COORD_TEST(a_coordinator_that_stood_still_says_so)
 {
 	for (int size = 2; size <= 4; size += 2) {
 		again(state);
@@ -846,43 +816,5 @@ static void a_coordinator_that_stood_still_says_so(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        COORD_TEST(ranks_that_agree_get_the_roster),
-	        COORD_TEST(a_job_of_one_rank_agrees_with_itself),
-	        COORD_TEST(differing_shapes_are_named),
-	        COORD_TEST(most_ranks_are_right),
-	        COORD_TEST(a_fact_that_some_ranks_have),
-	        COORD_TEST(a_decision_may_fail),
-	        COORD_TEST(sizes_that_differ),
-	        COORD_TEST(a_rank_out_of_range),
-	        COORD_TEST(a_rank_that_no_job_has),
-	        COORD_TEST(a_rank_started_twice),
-	        COORD_TEST(other_versions_and_jobs_are_told),
-	        COORD_TEST(another_version_is_told_to_those_who_miss_the_rank),
-	        COORD_TEST(guests_have_a_bounded_number_of_places),
-	        COORD_TEST(guests_that_send_what_they_like),
-	        COORD_TEST(another_launch_is_told),
-	        COORD_TEST(ranks_left_over_are_named),
-	        COORD_TEST(a_host_that_is_no_name_ends_the_job),
-	        COORD_TEST(auto_ranks_are_sorted),
-	        COORD_TEST(machines_are_numbered),
-	        COORD_TEST(auto_ranks_fill_the_places_left),
-	        COORD_TEST(the_root_is_found),
-	        COORD_TEST(the_root_is_told_again),
-	        COORD_TEST(several_ranks_on_the_root_s_host),
-	        COORD_TEST(missing_ranks_are_counted_by_host),
-	        COORD_TEST(who_waits_learns_who_is_missing),
-	        COORD_TEST(after_sizes_that_differ_few_are_waited_for),
-	        COORD_TEST(a_rank_of_a_larger_size_is_told_too),
-	        COORD_TEST(auto_ranks_whose_sizes_differ),
-	        COORD_TEST(missing_ranks_are_listed_at_the_deadline),
-	        COORD_TEST(a_rank_that_says_nothing_is_named_at_the_deadline),
-	        COORD_TEST(a_late_rank_is_told_of_the_failure),
-	        COORD_TEST(ranks_that_take_any_place),
-	        COORD_TEST(who_goes_before_it_has_a_place_is_not_counted),
-	        COORD_TEST(a_rank_lost_while_joining),
-	        COORD_TEST(a_rank_that_goes_before_its_intent_may_come_again),
-	        COORD_TEST(a_coordinator_that_stood_still_says_so),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

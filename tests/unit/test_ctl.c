@@ -1,10 +1,4 @@
 /* Control links: messages in any pieces, lengths that are refused, and how a link ends. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,6 +7,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/job/ctl.h"
+#include "tests/unit/unit.h"
+
+#define CTL_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
@@ -69,13 +66,11 @@ static void end_release(struct end *e)
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	return loop_init(&loop, &err);
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	loop_release(&loop);
 	return 0;
 }
@@ -147,13 +142,12 @@ static size_t message(uint8_t *out, uint8_t type, const char *body)
 	return 5 + n;
 }
 
-static void messages_in_any_pieces(void **state)
+CTL_TEST(messages_in_any_pieces)
 {
 	uint8_t m[64];
 	size_t n = message(m, 1, "one");
 	n += message(m + n, 2, "");
 	n += message(m + n, 3, "number three");
-	(void)state;
 	for (size_t step = 1; step <= 64; step *= 2)           /* of the socket */
 		for (size_t part = 1; part <= 64; part *= 4) { /* of frames */
 			int fd[2];
@@ -174,10 +168,9 @@ static void messages_in_any_pieces(void **state)
 		}
 }
 
-static void an_oversized_message_is_refused(void **state)
+CTL_TEST(an_oversized_message_is_refused)
 {
 	static const uint32_t lengths[] = {CTL_BODY_MAX + 1, 1u << 31, UINT32_MAX};
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		int fd[2];
 		struct end e;
@@ -198,11 +191,10 @@ static void an_oversized_message_is_refused(void **state)
 	}
 }
 
-static void the_largest_message_passes(void **state)
+CTL_TEST(the_largest_message_passes)
 {
 	struct end a, b;
 	struct buf body;
-	(void)state;
 	two_ends(&a, &b);
 	buf_init(&body, CTL_BODY_MAX);
 	for (uint32_t i = 0; i < CTL_BODY_MAX / 4; i++)
@@ -221,11 +213,10 @@ static void the_largest_message_passes(void **state)
 	end_release(&b);
 }
 
-static void the_end_comes_after_what_was_queued(void **state)
+CTL_TEST(the_end_comes_after_what_was_queued)
 {
 	struct end a, b;
 	struct buf body;
-	(void)state;
 	two_ends(&a, &b);
 	buf_init(&body, CTL_BODY_MAX);
 	while (body.len < 500000)
@@ -244,12 +235,11 @@ static void the_end_comes_after_what_was_queued(void **state)
 }
 
 /* Who has announced its end still hears. */
-static void an_end_is_of_one_direction(void **state)
+CTL_TEST(an_end_is_of_one_direction)
 {
 	struct end a;
 	int fd[2];
 	uint8_t m[64];
-	(void)state;
 	sockets(fd);
 	end_init(&a, fd[0]);
 	struct hand h = {.fd = fd[1]};
@@ -263,12 +253,11 @@ static void an_end_is_of_one_direction(void **state)
 	end_release(&a);
 }
 
-static void a_cut_is_no_end(void **state)
+CTL_TEST(a_cut_is_no_end)
 {
 	struct end e;
 	int fd[2];
 	uint8_t m[64];
-	(void)state;
 	sockets(fd);
 	end_init(&e, fd[0]);
 	struct hand h = {.fd = fd[1]};
@@ -286,13 +275,12 @@ static void a_cut_is_no_end(void **state)
 
 /* A link that can't be written to any more is read to its end before it is given up: the peer may
  * have said why. */
-static void the_peers_word_comes_before_its_loss(void **state)
+CTL_TEST(the_peers_word_comes_before_its_loss)
 {
 	struct end e;
 	int fd[2];
 	uint8_t m[64];
 	struct buf body;
-	(void)state;
 	buf_init(&body, 100000);
 	while (body.len < 100000)
 		buf_put_u8(&body, 1);
@@ -315,7 +303,7 @@ static void the_peers_word_comes_before_its_loss(void **state)
 	end_release(&e);
 }
 
-static void a_message_may_release_its_link(void **state)
+CTL_TEST(a_message_may_release_its_link)
 {
 	struct end e;
 	int fd[2];
@@ -323,7 +311,6 @@ static void a_message_may_release_its_link(void **state)
 	size_t n = message(m, 1, "one");
 	n += message(m + n, 2, "two");
 	n += message(m + n, 3, "three");
-	(void)state;
 	sockets(fd);
 	end_init(&e, fd[0]);
 	e.release_at = 2;
@@ -340,10 +327,9 @@ static void a_message_may_release_its_link(void **state)
 	close(fd[1]);
 }
 
-static void hearing_is_noted(void **state)
+CTL_TEST(hearing_is_noted)
 {
 	struct end a, b;
-	(void)state;
 	two_ends(&a, &b);
 	int64_t before = b.ctl.heard;
 	assert_true(before > 0);
@@ -356,14 +342,13 @@ static void hearing_is_noted(void **state)
 	end_release(&b);
 }
 
-static void what_is_queued_moves_with_the_connection(void **state)
+CTL_TEST(what_is_queued_moves_with_the_connection)
 {
 	struct end a, b, c = {.ctl = {.on_message = on_message, .on_lost = on_lost, .ctx = &c}};
 	struct err err = {0};
 	uint8_t bytes[4096];
 	struct buf body;
 	int n = 0;
-	(void)state;
 	two_ends(&a, &b);
 	memset(bytes, 'x', sizeof bytes);
 	buf_init_fixed(&body, bytes, sizeof bytes);
@@ -380,8 +365,6 @@ static void what_is_queued_moves_with_the_connection(void **state)
 	end_release(&b);
 	end_release(&c);
 }
-
-#define CTL_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 struct flood {
 	struct end end;
@@ -420,13 +403,12 @@ static void on_timer(void *ctx)
 	f->timers++;
 }
 
-static void a_flood_of_messages_leaves_turns_to_timers(void **state)
+CTL_TEST(a_flood_of_messages_leaves_turns_to_timers)
 {
 	struct flood f = {0};
 	struct loop_timer timer = {.fn = on_timer, .ctx = &f};
 	struct err err = {0};
 	int fd[2];
-	(void)state;
 	sockets(fd);
 	f.peer.fd = fd[0];
 	f.end.ctl = (struct ctl){.on_message = flood_on, .on_lost = on_lost, .ctx = &f};
@@ -444,18 +426,5 @@ static void a_flood_of_messages_leaves_turns_to_timers(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        CTL_TEST(messages_in_any_pieces),
-	        CTL_TEST(an_oversized_message_is_refused),
-	        CTL_TEST(the_largest_message_passes),
-	        CTL_TEST(the_end_comes_after_what_was_queued),
-	        CTL_TEST(an_end_is_of_one_direction),
-	        CTL_TEST(a_cut_is_no_end),
-	        CTL_TEST(the_peers_word_comes_before_its_loss),
-	        CTL_TEST(a_message_may_release_its_link),
-	        CTL_TEST(what_is_queued_moves_with_the_connection),
-	        CTL_TEST(hearing_is_noted),
-	        CTL_TEST(a_flood_of_messages_leaves_turns_to_timers),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

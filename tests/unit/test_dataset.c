@@ -1,12 +1,5 @@
 /* Datasets: every format's opening, sharded sets and their indexes, choosing, comparing, reading.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,13 +13,13 @@
 #include "lib/base/buf.h"
 #include "lib/data/dataset/dataset.h"
 #include "lib/data/files/sink.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_dataset.XXXXXX";
 static int first_free; /* descriptor: whatever is opened is closed again */
 
 static int into_folder(void **state)
 {
-	(void)state;
 	first_free = dup(STDOUT_FILENO);
 	close(first_free);
 	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
@@ -35,7 +28,6 @@ static int into_folder(void **state)
 static int out_of_folder(void **state)
 {
 	char command[64];
-	(void)state;
 	int next = dup(STDOUT_FILENO);
 	close(next);
 	snprintf(command, sizeof command, "rm -rf %s", folder);
@@ -127,7 +119,6 @@ static void assert_names(const struct dataset *d, const char *names)
 
 static void test_arrays(void **state)
 {
-	(void)state;
 	struct dataset d;
 	char shape[ARRAY_SHAPE_TEXT];
 	put_npy("x.npy", DTYPE_F32, 12);
@@ -166,7 +157,6 @@ static void test_arrays(void **state)
 /* Any bytes at all, of whatever name. */
 static void test_raw_file(void **state)
 {
-	(void)state;
 	struct dataset d;
 	const struct array_hints hints = {.dtype = DTYPE_F32, .shape = "7"};
 	const struct dataset_source bytes = {.hints = &hints, .raw_file = true};
@@ -199,7 +189,6 @@ static void put_pipe(const char *path, const char *from)
 
 static void test_pipes(void **state)
 {
-	(void)state;
 	struct dataset d;
 	uint8_t byte;
 	assert_int_equal(mkfifo("fifo", 0600), 0);
@@ -264,7 +253,6 @@ static int aside(void *ctx, int (*fn)(void *, struct err *), void *arg, struct e
 /* Wherever an archive comes from, whoever opens it decides where it is unpacked. */
 static void test_archives_aside(void **state)
 {
-	(void)state;
 	static const struct array_hints hints;
 	struct dataset_source source = {.hints = &hints, .aside = aside};
 	struct dataset d;
@@ -288,7 +276,6 @@ static void test_archives_aside(void **state)
 
 static void test_stdin(void **state)
 {
-	(void)state;
 	struct dataset d;
 	const struct array_hints st = {.format = &format_safetensors};
 	const struct dataset_source src = {.hints = &st, .await = await};
@@ -313,7 +300,6 @@ static void test_stdin(void **state)
 
 static void test_safetensors(void **state)
 {
-	(void)state;
 	struct dataset d;
 	put_st("x.safetensors",
 	       "{\"__metadata__\":{\"k\":\"v\"},"
@@ -355,7 +341,6 @@ static void test_safetensors(void **state)
 
 static void test_empty(void **state)
 {
-	(void)state;
 	struct dataset d;
 	put_st("empty.safetensors", "{}", 0);
 	open_right(&d, "empty.safetensors", &plain);
@@ -369,7 +354,6 @@ static void test_empty(void **state)
 
 static void test_many_tensors(void **state)
 {
-	(void)state;
 	struct buf b;
 	struct dataset d;
 	char text[128];
@@ -437,7 +421,6 @@ static void assert_set(const char *path, const char *index)
 
 static void test_sets(void **state)
 {
-	(void)state;
 	struct dataset d;
 	put_set("set", INDEX,
 	        "{\"extra\":[1, -0.5e+3, true,false , null,[ ],{ "
@@ -487,7 +470,6 @@ static void test_sets(void **state)
 
 static void test_wrong_indexes(void **state)
 {
-	(void)state;
 	static const struct {
 		const char *json, *words;
 	} rows[] = {
@@ -526,7 +508,7 @@ static void test_wrong_indexes(void **state)
 	         "metadata is not an object"},
 	        {"{\"weight_map\":{\"a\":\"" INDEX "\"}}", "wrong/" INDEX ": "},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		put_set("wrong", INDEX, rows[i].json);
 		assert_refused("wrong", &plain, ERR_INPUT, rows[i].words);
 		assert_refused("wrong/" INDEX, &plain, ERR_INPUT, "wrong/");
@@ -536,7 +518,6 @@ static void test_wrong_indexes(void **state)
 /* The file of an index is not to be read past what an index may be. */
 static void test_large_index(void **state)
 {
-	(void)state;
 	put_set("large", INDEX, RIGHT);
 	assert_int_equal(truncate("large/" INDEX, 100000001), 0);
 	assert_refused("large", &plain, ERR_INPUT,
@@ -545,7 +526,6 @@ static void test_large_index(void **state)
 
 static void test_too_many_files(void **state)
 {
-	(void)state;
 	struct rlimit old, few;
 	put_set("few", INDEX, RIGHT);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -594,7 +574,6 @@ static void take_unused(void *ctx, const struct dataset *d, const char *pattern)
 
 static void test_select(void **state)
 {
-	(void)state;
 	struct dataset d;
 	const char *two[] = {"h.0.*", "head"}, *one_wrong[] = {"h*", "hed"}, *none[] = {"x*"};
 	const char *exclude[] = {"nothing", "h.0.b", "*.z"};
@@ -672,7 +651,6 @@ static void assert_differ(const char *a, const char *b, const char *words)
 
 static void test_same(void **state)
 {
-	(void)state;
 	put_one("a.safetensors", "a");
 	put_one("same.safetensors", "a");
 	put_one("b.safetensors", "b");
@@ -715,7 +693,6 @@ static void await_tick(const struct dataset *d)
 
 static void test_changes(void **state)
 {
-	(void)state;
 	struct dataset d;
 	struct err err = {0};
 	char buf[8];
@@ -783,7 +760,6 @@ static void put_array(const char *path, struct array_info *info, const char *byt
 
 static void test_to_c_order(void **state)
 {
-	(void)state;
 	struct dataset d;
 	struct err err = {0};
 	char bytes[13] = "";
@@ -805,7 +781,6 @@ static void test_to_c_order(void **state)
 /* Types whose name .npy does not store. */
 static void test_lost_types(void **state)
 {
-	(void)state;
 	struct dataset d;
 	struct array_info info = {.dtype = DTYPE_BF16, .ndim = 1, .shape = {2}};
 	const struct array_hints bf16 = {.dtype = DTYPE_BF16}, f8 = {.dtype = DTYPE_F8E4M3};
@@ -823,7 +798,6 @@ static void test_lost_types(void **state)
 
 static void test_swap(void **state)
 {
-	(void)state;
 	static const struct {
 		enum dtype dtype;
 		const char *swapped;
@@ -833,7 +807,7 @@ static void test_swap(void **state)
 	        {DTYPE_F64, "76543210fedcba98"},  {DTYPE_C64, "32107654ba98fedc"},
 	        {DTYPE_C128, "76543210fedcba98"},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		char buf[18] = " 0123456789abcdef";
 		dataset_swap(rows[i].dtype, buf + 1, 16 / dtype_size(rows[i].dtype));
 		assert_string_equal(buf + 1, rows[i].swapped);
@@ -842,7 +816,6 @@ static void test_swap(void **state)
 
 static void test_info(void **state)
 {
-	(void)state;
 	uint64_t shape[ARRAY_MAX_DIMS + 1] = {3, 4};
 	struct tensor t = {
 	        .dtype = DTYPE_F32, .ndim = 2, .shape = shape, .count = 12, .fortran = true};

@@ -22,9 +22,8 @@ static void refuse(enum coll_kind kind, const char *name, unsigned flags, int si
 		fail_msg("%s: %s", name, why);
 }
 
-static void test_promises(void **state)
+TEST(test_promises)
 {
-	(void)state;
 	refuse(COLL_ALLREDUCE, "ring_chunked", COLL_ORDERED, 4, "rank order");
 	refuse(COLL_ALLREDUCE, "recursive_doubling", COLL_ORDERED, 4, "rank order");
 	refuse(COLL_ALLREDUCE, "ring_chunked", COLL_FINAL, 4, "not applied");
@@ -109,9 +108,8 @@ static void emit_own_first(struct sched_builder *b, const struct coll_args *a)
 	sched_recv_reduce(b, !a->rank, out, out, a->off[2], 0);
 }
 
-static void test_defects(void **state)
+TEST(test_defects)
 {
-	(void)state;
 	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_stuck, 2, 1, NULL);
 	verify_toy(COLL_ALLREDUCE, COLL_COPIES, emit_stuck, 2, 4, "lanes of one element");
 	verify_toy(COLL_ALLREDUCE, 0, emit_stuck, 2, 1, "lanes that lend");
@@ -203,7 +201,7 @@ static void emit_scan(struct sched_builder *b, const struct coll_args *a)
 		sched_send(b, a->rank + 1, out, a->off[a->size]);
 }
 
-static void test_parts(void **state)
+TEST(test_parts)
 {
 	static const struct {
 		enum coll_kind kind;
@@ -215,8 +213,7 @@ static void test_parts(void **state)
 	        {COLL_SCAN, emit_scan},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(toys) / sizeof(toys[0]); i++)
+	for (size_t i = 0; i < LENGTH(toys); i++)
 		for (int p = 1; p <= 7; p++) {
 			verify_toy(toys[i].kind, 0, toys[i].emit, p, 3 * (uint64_t)p + 2, NULL);
 			verify_toy(toys[i].kind, 0, toys[i].emit, p, (uint64_t)p / 2, NULL);
@@ -229,13 +226,12 @@ static void test_parts(void **state)
 }
 
 /* Every row that has the flag needs it: with lanes that lend its ranks wait for each other. */
-static void test_copies_is_needed(void **state)
+TEST(test_copies_is_needed)
 {
 	uint64_t off[5];
 	int host[4] = {0, 0, 1, 1}, rows = 0;
 	char why[VERIFY_TEXT];
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct coll_algorithm alg = *coll_algorithms[i];
 		struct coll_args a = {
@@ -393,9 +389,8 @@ static void emit_gathered_sum(struct sched_builder *b, const struct coll_args *a
 	emit_allgather(b, a);
 }
 
-static void test_more_kinds(void **state)
+TEST(test_more_kinds)
 {
-	(void)state;
 	for (int p = 1; p <= 7; p++)
 		verify_toy(COLL_ALLTOALL, 0, emit_alltoall, p, 3 * (uint64_t)p + 2, NULL);
 	verify_toy(COLL_ALLTOALL, 0, emit_alltoall_turned, 3, 9, "in the place of");
@@ -415,14 +410,13 @@ static void test_more_kinds(void **state)
 }
 
 /* Uneven parts: bruck, made to serve them, sends what nobody expects. */
-static void test_uneven_parts(void **state)
+TEST(test_uneven_parts)
 {
 	static const uint64_t counts[] = {1, 2, 0, 3, 0, 1, 40, 2, 2};
 	struct coll_algorithm alg = *coll_find(COLL_ALLTOALL, "bruck");
 	const struct coll_args a = {.size = 3, .ninputs = 1, .noutputs = 1};
 	char why[VERIFY_TEXT];
 
-	(void)state;
 	assert_true(verify_alltoallv(&alg, &a, counts, why));
 	alg.falls_back = NULL;
 	assert_false(verify_alltoallv(&alg, &a, counts, why));
@@ -432,14 +426,5 @@ static void test_uneven_parts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_promises),
-	        cmocka_unit_test(test_defects),
-	        cmocka_unit_test(test_parts),
-	        cmocka_unit_test(test_more_kinds),
-	        cmocka_unit_test(test_copies_is_needed),
-	        cmocka_unit_test(test_uneven_parts),
-	};
-
-	return cmocka_run_group_tests_name("defects", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

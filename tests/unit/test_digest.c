@@ -2,19 +2,13 @@
  * The digest: the same however the bytes were cut into runs, windows and calls, and equal to its
  * definition, computed here from the whole array.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
 #include "lib/data/digest.h"
+#include "tests/unit/unit.h"
 
 #define MIB ((uint64_t)1 << 20)
 
@@ -133,12 +127,11 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static void test_any_cut(void **state)
+TEST(test_any_cut)
 {
-	(void)state;
 	static const uint64_t sizes[] = {1,   8,       1000,    MIB - 1,
 	                                 MIB, MIB + 1, 5 * MIB, 7 * MIB + 12345};
-	for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+	for (size_t s = 0; s < LENGTH(sizes); s++) {
 		struct array a;
 		uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
 		char prefix[64];
@@ -163,9 +156,8 @@ static void test_any_cut(void **state)
 }
 
 /* One run needs no reading back; of several, only the pieces that lie in two. */
-static void test_reads_back_little(void **state)
+TEST(test_reads_back_little)
 {
-	(void)state;
 	struct array a;
 	uint8_t one[DIGEST_BYTES], several[DIGEST_BYTES];
 	const uint64_t starts[] = {0, MIB, 3 * MIB + 5, 3 * MIB + 9, 6 * MIB};
@@ -184,9 +176,8 @@ static void test_reads_back_little(void **state)
 
 /* A piece that came with a gap or not at all, or was written again in part, is read back: what is
  * in the file counts. */
-static void test_gaps_and_rewrites(void **state)
+TEST(test_gaps_and_rewrites)
 {
-	(void)state;
 	struct array a;
 	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
 	const uint64_t starts[] = {0};
@@ -207,9 +198,8 @@ static void test_gaps_and_rewrites(void **state)
 	free(a.bytes);
 }
 
-static void test_no_runs(void **state)
+TEST(test_no_runs)
 {
-	(void)state;
 	struct array a;
 	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
 	make(&a, MIB + 17);
@@ -219,9 +209,8 @@ static void test_no_runs(void **state)
 	free(a.bytes);
 }
 
-static void test_depends_on(void **state)
+TEST(test_depends_on)
 {
-	(void)state;
 	struct array a;
 	uint8_t first[DIGEST_BYTES], other[DIGEST_BYTES];
 	make(&a, 2 * MIB);
@@ -247,9 +236,8 @@ static void test_depends_on(void **state)
 	free(a.bytes);
 }
 
-static void test_empty(void **state)
+TEST(test_empty)
 {
-	(void)state;
 	struct array a;
 	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
 	const uint64_t starts[] = {0, 0};
@@ -260,9 +248,8 @@ static void test_empty(void **state)
 	free(a.bytes);
 }
 
-static void test_read_error(void **state)
+TEST(test_read_error)
 {
-	(void)state;
 	struct array a;
 	struct err err = {0};
 	uint8_t out[DIGEST_BYTES];
@@ -276,9 +263,8 @@ static void test_read_error(void **state)
 }
 
 /* The digest is part of a file's meaning: these values stay. */
-static void test_known(void **state)
+TEST(test_known)
 {
-	(void)state;
 	struct array_info info = {.dtype = DTYPE_F32, .ndim = 2, .shape = {3, 4}, .count = 12};
 	struct array a = {.size = 48, .bytes = calloc(1, 48)};
 	uint8_t out[DIGEST_BYTES];
@@ -347,15 +333,14 @@ static void assert_digests(struct tensors *ts, struct digest *d)
 	digest_free(d);
 }
 
-static void test_tensors_any_cut(void **state)
+TEST(test_tensors_any_cut)
 {
-	(void)state;
 	static const struct {
 		size_t n;
 		uint64_t about;
 	} sets[] = {{1, 3 * MIB}, {2, 3 * MIB}, {9, 2 * MIB}, {40, 100000}, {MOST, 4096}, {3, 8}};
 	for (int round = 0; round < 60; round++) {
-		size_t s = (size_t)round % (sizeof sets / sizeof *sets);
+		size_t s = (size_t)round % LENGTH(sets);
 		struct tensors *ts = make_tensors(sets[s].n, sets[s].about);
 		uint64_t starts[8] = {0}, size = ts->all.size;
 		size_t nruns = next() % 8 + 1;
@@ -371,9 +356,8 @@ static void test_tensors_any_cut(void **state)
 
 /* Nothing is read back of what came in order in one run, however many tensors a call brings; and
  * what came in leaps is. */
-static void test_tensors_read_back(void **state)
+TEST(test_tensors_read_back)
 {
-	(void)state;
 	struct tensors *ts = make_tensors(MOST, 30000);
 	const char *bytes = ts->all.bytes;
 	uint64_t size = ts->all.size, half = ts->t[0].bytes;
@@ -402,9 +386,8 @@ static void test_tensors_read_back(void **state)
 	free_tensors(ts);
 }
 
-static void test_no_tensors(void **state)
+TEST(test_no_tensors)
 {
-	(void)state;
 	struct err err = {0};
 	struct digest *d = digest_new(NULL, 0, &(const uint64_t){0}, 1);
 	digest_update(d, 0, "", 0);
@@ -413,18 +396,16 @@ static void test_no_tensors(void **state)
 }
 
 /* Sizes that can't be: no memory rather than an overflow. */
-static void test_too_large(void **state)
+TEST(test_too_large)
 {
-	(void)state;
 	const uint64_t shape[] = {UINT64_C(1) << 63};
 	const struct tensor t = {.dtype = DTYPE_U8, .ndim = 1, .shape = shape, .bytes = shape[0]};
 	const struct tensor *both[] = {&t, &t};
 	assert_null(digest_new(both, 2, NULL, 0));
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
-	(void)state;
 	const char *names[] = {"a", "b.weight"}, *none[] = {""};
 	uint8_t digests[2][DIGEST_BYTES], out[DIGEST_BYTES];
 	char text[2 + 9 + 2 * DIGEST_BYTES];
@@ -451,20 +432,5 @@ static void test_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_any_cut),
-	        cmocka_unit_test(test_reads_back_little),
-	        cmocka_unit_test(test_gaps_and_rewrites),
-	        cmocka_unit_test(test_no_runs),
-	        cmocka_unit_test(test_depends_on),
-	        cmocka_unit_test(test_empty),
-	        cmocka_unit_test(test_read_error),
-	        cmocka_unit_test(test_known),
-	        cmocka_unit_test(test_tensors_any_cut),
-	        cmocka_unit_test(test_tensors_read_back),
-	        cmocka_unit_test(test_no_tensors),
-	        cmocka_unit_test(test_too_large),
-	        cmocka_unit_test(test_names),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

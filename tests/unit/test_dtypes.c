@@ -22,9 +22,8 @@ static void check_all_pairs(enum dtype t, enum reduce_op op)
 	assert_same(t, found, expected, N, "all pairs", op, t);
 }
 
-static void test_f8_all_pairs(void **state)
+TEST_WITH(test_f8_all_pairs, reseed, NULL)
 {
-	(void)state;
 	check_all_pairs(DTYPE_F8E4M3, REDUCE_SUM);
 	check_all_pairs(DTYPE_F8E4M3, REDUCE_PROD);
 	check_all_pairs(DTYPE_F8E5M2, REDUCE_SUM);
@@ -32,9 +31,8 @@ static void test_f8_all_pairs(void **state)
 }
 
 /* What torch and ml_dtypes give, but for the sign of NaN. */
-static void test_f8_edges(void **state)
+TEST_WITH(test_f8_edges, reseed, NULL)
 {
-	(void)state;
 	static const float x[] = {448,   464,     465,  480,     1e9f,      -465,     INFINITY,
 	                          -1e9f, 0x1p-9f, -0.f, 0x1p-10, 0x1.8p-10, 0x1.8p-9f};
 	static const uint8_t e4m3[] = {0x7e, 0x7e, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f,
@@ -42,18 +40,17 @@ static void test_f8_edges(void **state)
 	static const float y[] = {57344, 61439,   61440,   65536,     -1e9f,
 	                          NAN,   0x1p-16, 0x1p-17, 0x1.8p-16f};
 	static const uint8_t e5m2[] = {0x7b, 0x7b, 0x7c, 0x7c, 0xfc, 0x7e, 0x01, 0x00, 0x02};
-	uint8_t out[COUNT(x)];
-	convert_kernel(DTYPE_F8E4M3, DTYPE_F32)(out, x, COUNT(x));
-	assert_memory_equal(out, e4m3, COUNT(x));
-	convert_kernel(DTYPE_F8E5M2, DTYPE_F32)(out, y, COUNT(y));
-	assert_memory_equal(out, e5m2, COUNT(y));
+	uint8_t out[LENGTH(x)];
+	convert_kernel(DTYPE_F8E4M3, DTYPE_F32)(out, x, LENGTH(x));
+	assert_memory_equal(out, e4m3, LENGTH(x));
+	convert_kernel(DTYPE_F8E5M2, DTYPE_F32)(out, y, LENGTH(y));
+	assert_memory_equal(out, e5m2, LENGTH(y));
 }
 
 /* ---- truth ---- */
 
-static void test_bool(void **state)
+TEST_WITH(test_bool, reseed, NULL)
 {
-	(void)state;
 	static const enum reduce_op ands[] = {REDUCE_PROD, REDUCE_MIN, REDUCE_BAND, REDUCE_LAND};
 	static const enum reduce_op ors[] = {REDUCE_SUM, REDUCE_MAX, REDUCE_BOR, REDUCE_LOR};
 	static const enum reduce_op xors[] = {REDUCE_BXOR, REDUCE_LXOR};
@@ -61,7 +58,7 @@ static void test_bool(void **state)
 	static const uint8_t and[] = {0, 0, 0, 1, 1, 0, 1, 1}, or [] = {0, 1, 1, 1, 1, 1, 1, 1};
 	static const uint8_t xor [] = {0, 1, 1, 0, 0, 1, 0, 0};
 	uint8_t out[8];
-	for (size_t i = 0; i < COUNT(ands); i++) {
+	for (size_t i = 0; i < LENGTH(ands); i++) {
 		reduce_kernel(ands[i], DTYPE_BOOL, DTYPE_BOOL, false)(out, a, b, 8);
 		assert_memory_equal(out, and, 8);
 		reduce_identity(ands[i], DTYPE_BOOL, out, 1);
@@ -71,7 +68,7 @@ static void test_bool(void **state)
 		reduce_identity(ors[i], DTYPE_BOOL, out, 1);
 		assert_int_equal(out[0], 0);
 	}
-	for (size_t i = 0; i < COUNT(xors); i++) {
+	for (size_t i = 0; i < LENGTH(xors); i++) {
 		reduce_kernel(xors[i], DTYPE_BOOL, DTYPE_BOOL, false)(out, a, b, 8);
 		assert_memory_equal(out, xor, 8);
 	}
@@ -149,11 +146,10 @@ static void check_complex(enum reduce_op op, enum dtype acc, enum dtype t)
 	}
 }
 
-static void test_complex(void **state)
+TEST_WITH(test_complex, reseed, NULL)
 {
-	(void)state;
 	static const enum reduce_op ops[] = {REDUCE_SUM, REDUCE_PROD, REDUCE_AVG};
-	for (size_t i = 0; i < COUNT(ops); i++) {
+	for (size_t i = 0; i < LENGTH(ops); i++) {
 		check_complex(ops[i], DTYPE_C64, DTYPE_C64);
 		check_complex(ops[i], DTYPE_C128, DTYPE_C128);
 		check_complex(ops[i], DTYPE_C128, DTYPE_C64);
@@ -161,12 +157,11 @@ static void test_complex(void **state)
 	}
 }
 
-static void test_many_identities(void **state)
+TEST(test_many_identities)
 {
 	enum { N = 5000 };
 	static float out[N + 1];
 
-	(void)state;
 	for (size_t n = 0; n <= N; n = 2 * n + 1) {
 		for (size_t i = 0; i <= N; i++)
 			out[i] = 7;
@@ -177,9 +172,8 @@ static void test_many_identities(void **state)
 	}
 }
 
-static void test_complex_identities(void **state)
+TEST_WITH(test_complex_identities, reseed, NULL)
 {
-	(void)state;
 	static const double x[6] = {1, 0, 1, 0, 1, 0}, zero[6];
 	static const float xf[4] = {1, 0, 1, 0};
 	double out[6];
@@ -191,9 +185,8 @@ static void test_complex_identities(void **state)
 	assert_memory_equal(out, xf, sizeof xf);
 }
 
-static void test_complex_conversions(void **state)
+TEST_WITH(test_complex_conversions, reseed, NULL)
 {
-	(void)state;
 	static const float f[4] = {1.5f, -0.f, INFINITY, -3};
 	static const double d[4] = {1.5, -0., (double)INFINITY, -3},
 	                    third[4] = {0.5, -0., (double)INFINITY, -1};
@@ -269,28 +262,26 @@ static void check_average(enum dtype t, int ranks)
 		            nearest(whole_of(t, (char *)in[0] + i * size), ranks));
 }
 
-static void test_integer_averages(void **state)
+TEST_WITH(test_integer_averages, reseed, NULL)
 {
-	(void)state;
 	for (int t = 1; t < DTYPES; t++)
 		for (int ranks = 1; dtype_is_integer((enum dtype)t) && ranks <= 9; ranks++)
 			check_average((enum dtype)t, ranks);
 }
 
 /* Weighted means may end a rounding beyond the type's end; NaN has no integer: 0. */
-static void test_integers_stay_in_range(void **state)
+TEST_WITH(test_integers_stay_in_range, reseed, NULL)
 {
-	(void)state;
 	static const double x[] = {1e300, -1e300, NAN,    INFINITY, -INFINITY,
 	                           127.5, -128.5, 0x1p63, 0x1p64};
-	int8_t i8[COUNT(x)];
-	uint8_t u8[COUNT(x)];
-	int64_t i64[COUNT(x)];
-	uint64_t u64[COUNT(x)];
-	final_kernel(DTYPE_I8, DTYPE_F64)(i8, x, 1, COUNT(x));
-	final_kernel(DTYPE_U8, DTYPE_F64)(u8, x, 1, COUNT(x));
-	final_kernel(DTYPE_I64, DTYPE_F64)(i64, x, 1, COUNT(x));
-	final_kernel(DTYPE_U64, DTYPE_F64)(u64, x, 1, COUNT(x));
+	int8_t i8[LENGTH(x)];
+	uint8_t u8[LENGTH(x)];
+	int64_t i64[LENGTH(x)];
+	uint64_t u64[LENGTH(x)];
+	final_kernel(DTYPE_I8, DTYPE_F64)(i8, x, 1, LENGTH(x));
+	final_kernel(DTYPE_U8, DTYPE_F64)(u8, x, 1, LENGTH(x));
+	final_kernel(DTYPE_I64, DTYPE_F64)(i64, x, 1, LENGTH(x));
+	final_kernel(DTYPE_U64, DTYPE_F64)(u64, x, 1, LENGTH(x));
 	static const int8_t i8_expected[] = {127, -128, 0, 127, -128, 127, -128, 127, 127};
 	static const uint8_t u8_expected[] = {255, 0, 0, 255, 0, 128, 0, 255, 255};
 	static const int64_t i64_expected[] = {
@@ -347,9 +338,8 @@ static void assert_weighted(enum dtype to, enum dtype from, double weight)
 
 /* Among the weights are those whose products with many elements lie as close beside the middle of
  * two f32 as 53 bits can, on either side. */
-static void test_weights_of_narrow_floats(void **state)
+TEST_WITH(test_weights_of_narrow_floats, reseed, NULL)
 {
-	(void)state;
 	static const enum dtype narrow[] = {DTYPE_F8E4M3, DTYPE_F8E5M2, DTYPE_F16, DTYPE_BF16};
 	static const double fixed[] = {1,
 	                               0.1,
@@ -369,19 +359,18 @@ static void test_weights_of_narrow_floats(void **state)
 	                               0x1.000002fffffffp-130,
 	                               0x1.5555555555555p0,
 	                               0x1.aaaaabp-20};
-	for (size_t k = 0; k < COUNT(narrow); k++)
-		for (size_t i = 0; i < COUNT(fixed) + 8; i++) {
-			double weight = i < COUNT(fixed) ? fixed[i]
-			                                 : ldexp((double)(next() >> 11 | 1),
-			                                         -53 - (int)(next() % 8));
+	for (size_t k = 0; k < LENGTH(narrow); k++)
+		for (size_t i = 0; i < LENGTH(fixed) + 8; i++) {
+			double weight = i < LENGTH(fixed) ? fixed[i]
+			                                  : ldexp((double)(next() >> 11 | 1),
+			                                          -53 - (int)(next() % 8));
 			assert_weighted(DTYPE_F32, narrow[k], weight);
 			assert_weighted(DTYPE_F64, narrow[k], weight);
 		}
 }
 
-static void test_weights_of_integers(void **state)
+TEST_WITH(test_weights_of_integers, reseed, NULL)
 {
-	(void)state;
 	enum { N = 3000 };
 	static uint64_t src[N];
 	static double found[N];
@@ -391,7 +380,7 @@ static void test_weights_of_integers(void **state)
 		bool wide = dtype_bits(t) == 64;
 		if (!dtype_is_integer(t))
 			continue;
-		for (size_t w = 0; w < COUNT(weights); w++) {
+		for (size_t w = 0; w < LENGTH(weights); w++) {
 			fill(t, src, N);
 			scale_kernel(DTYPE_F64, t)(found, src, weights[w], N);
 			for (size_t k = 0; k < N; k++) {
@@ -411,16 +400,15 @@ static void test_weights_of_integers(void **state)
 
 /* 0x1.8p53 + 1 and more times a weight of 53 bits: the exact products were made by hand (Python).
  */
-static void test_weights_round_once(void **state)
+TEST_WITH(test_weights_round_once, reseed, NULL)
 {
-	(void)state;
 	static const int64_t x[] = {9007199254740993, INT64_MAX, INT64_MIN, -9007199254740995,
 	                            6148914691236517205};
 	static const double expected[] = {0x1.999999999999bp+49, 0x1.999999999999ap+59,
 	                                  -0x1.999999999999ap+59, -0x1.999999999999cp+49,
 	                                  0x1.1111111111111p+59};
-	double out[COUNT(x)];
-	scale_kernel(DTYPE_F64, DTYPE_I64)(out, x, 0.1, COUNT(x));
+	double out[LENGTH(x)];
+	scale_kernel(DTYPE_F64, DTYPE_I64)(out, x, 0.1, LENGTH(x));
 	assert_memory_equal(out, expected, sizeof out);
 }
 
@@ -435,9 +423,8 @@ static void expect_nothing(enum dtype to, enum dtype from, void *out)
 		memcpy((char *)out + at, to == DTYPE_F32 ? (const void *)&f : &d, size);
 }
 
-static void test_no_weight_no_say(void **state)
+TEST_WITH(test_no_weight_no_say, reseed, NULL)
 {
-	(void)state;
 	static uint64_t src[16], out[32], zero[32];
 	memset(src, 0xff, sizeof src); /* NaN in every float */
 	for (int to = 1; to < DTYPES; to++)
@@ -454,20 +441,5 @@ static void test_no_weight_no_say(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_f8_all_pairs, reseed),
-	        cmocka_unit_test_setup(test_f8_edges, reseed),
-	        cmocka_unit_test_setup(test_bool, reseed),
-	        cmocka_unit_test_setup(test_complex, reseed),
-	        cmocka_unit_test(test_many_identities),
-	        cmocka_unit_test_setup(test_complex_identities, reseed),
-	        cmocka_unit_test_setup(test_complex_conversions, reseed),
-	        cmocka_unit_test_setup(test_integer_averages, reseed),
-	        cmocka_unit_test_setup(test_integers_stay_in_range, reseed),
-	        cmocka_unit_test_setup(test_weights_of_narrow_floats, reseed),
-	        cmocka_unit_test_setup(test_weights_of_integers, reseed),
-	        cmocka_unit_test_setup(test_weights_round_once, reseed),
-	        cmocka_unit_test_setup(test_no_weight_no_say, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

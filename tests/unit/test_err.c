@@ -1,16 +1,11 @@
 /* The subject of an error. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/err.h"
+#include "tests/unit/unit.h"
 
 static void assert_subject(const struct err *e, const char *want)
 {
@@ -28,10 +23,9 @@ static void assert_subject(const struct err *e, const char *want)
 		assert_subject(e, want);                      \
 	} while (0)
 
-static void the_first_argument(void **state)
+TEST(the_first_argument)
 {
 	char longest[2 * sizeof((struct err *)0)->text];
-	(void)state;
 	memset(longest, 'x', sizeof longest);
 	longest[sizeof longest - 1] = '\0';
 	SUBJECT_OF(err_set(e, ERR_INPUT, "%s: is a directory", "a b"), "a b");
@@ -44,9 +38,8 @@ static void the_first_argument(void **state)
 	SUBJECT_OF(err_set(e, ERR_INPUT, "it is %s: so", "whatever"), "");
 }
 
-static void an_option(void **state)
+TEST(an_option)
 {
-	(void)state;
 	SUBJECT_OF(err_set(e, ERR_USAGE, "--op: unknown"), "--op");
 	SUBJECT_OF(err_set(e, ERR_USAGE, "--%s: unknown", "raw-file"), "--raw-file");
 	SUBJECT_OF(err_set(e, ERR_USAGE, "%s takes no argument", "--each"), "--each");
@@ -57,10 +50,9 @@ static void an_option(void **state)
 	SUBJECT_OF(err_set(e, ERR_USAGE, "%s", "--op.npy is missing"), "");
 }
 
-static void an_error_passed_on(void **state)
+TEST(an_error_passed_on)
 {
 	struct err why = {0}, e = {0};
-	(void)state;
 	err_set(&why, ERR_RENDEZVOUS, "%s: HTTP 500", "http://store");
 	assert_int_equal(err_pass(&e, &why), -1);
 	assert_subject(&e, "http://store");
@@ -73,11 +65,10 @@ static void an_error_passed_on(void **state)
 	assert_int_equal(err_pass(NULL, &why), -1);
 }
 
-static void a_text_that_is_too_long_keeps_its_end(void **state)
+TEST(a_text_that_is_too_long_keeps_its_end)
 {
 	struct err e = {0};
 	char path[2000];
-	(void)state;
 	memset(path, 'x', sizeof path - 1);
 	path[sizeof path - 1] = '\0';
 	errno = ENOENT;
@@ -102,11 +93,10 @@ const char *__tsan_default_options(void)
 	return "allocator_may_return_null=1";
 }
 
-static void what_lacks_memory_is_named(void **state)
+TEST(what_lacks_memory_is_named)
 {
 	const size_t huge = SIZE_MAX / 2;
 	struct err e = ERR_INIT;
-	(void)state;
 	assert_null(err_calloc(huge, 3, "the table", &e)); /* the product overflows */
 	assert_int_equal(e.code, ERR_RESOURCE);
 	assert_string_equal(e.text, "out of memory: the table needs 18446744073709551615 bytes");
@@ -118,11 +108,10 @@ static void what_lacks_memory_is_named(void **state)
 	free(text);
 }
 
-static void a_list_grows_by_one(void **state)
+TEST(a_list_grows_by_one)
 {
 	struct err e = ERR_INIT;
 	size_t *list = NULL;
-	(void)state;
 	for (size_t n = 0; n < 1000; n++) {
 		list = err_grow(list, n, sizeof *list, "a list", &e);
 		list[n] = n;
@@ -132,10 +121,9 @@ static void a_list_grows_by_one(void **state)
 	free(list);
 }
 
-static void a_cleared_error_is_as_new(void **state)
+TEST(a_cleared_error_is_as_new)
 {
 	struct err e = {.host = "a"};
-	(void)state;
 	errno = ENOENT;
 	err_errno(&e, ERR_INPUT, "%s", "in");
 	err_clear(&e);
@@ -145,14 +133,5 @@ static void a_cleared_error_is_as_new(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_first_argument),
-	        cmocka_unit_test(an_option),
-	        cmocka_unit_test(an_error_passed_on),
-	        cmocka_unit_test(a_text_that_is_too_long_keeps_its_end),
-	        cmocka_unit_test(what_lacks_memory_is_named),
-	        cmocka_unit_test(a_list_grows_by_one),
-	        cmocka_unit_test(a_cleared_error_is_as_new),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

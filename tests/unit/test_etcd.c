@@ -1,21 +1,11 @@
 /* etcd's client: the parsers of its answers, and calls to servers that answer what is written here.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "lib/base/clock.h"
 #include "lib/store/etcd_answer.h"
-#include "lib/store/store.h"
 #include "tests/unit/fake_http.h"
-
-#define SEC(n) (clock_ns() + (int64_t)(n)*NS_PER_SEC)
+#include "tests/unit/store_client.h"
 
 #define HEAD           "\"header\":{\"cluster_id\":\"10144879847569953045\",\"revision\":\"7\"}"
 #define KV(value)      "{\"key\":\"aw==\",\"mod_revision\":\"5\",\"version\":\"1\"" value "}"
@@ -28,12 +18,6 @@
 #define ERROR(code)    "{\"error\":\"why\",\"message\":\"why\",\"code\":" code "}"
 #define HTTP(st, text) "HTTP/1.1 " st "\r\nContent-Type: application/json\r\n\r\n" text
 
-static void assert_says(const struct err *e, int code, const char *text)
-{
-	if (e->code != code || !strstr(e->text, text))
-		fail_msg("%d '%s' is not %d '%s'", e->code, e->text, code, text);
-}
-
 /* ---- parsers ---- */
 
 static int range(const char *body, struct store_value *v, uint64_t *revision, struct err *e)
@@ -41,9 +25,8 @@ static int range(const char *body, struct store_value *v, uint64_t *revision, st
 	return etcd_read_range(v, revision, body, strlen(body), e);
 }
 
-static void test_range(void **state)
+TEST(test_range)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		uint64_t index;
@@ -58,7 +41,7 @@ static void test_range(void **state)
 	         5, "x"},
 	        {"{\"kvs\":[" KV("") "]," HEAD ",\"new\":[{}]}", 5, ""},
 	};
-	for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct store_value v;
 		struct err e = {0};
 		uint64_t revision;
@@ -73,9 +56,8 @@ static void test_range(void **state)
 	}
 }
 
-static void test_bad_ranges(void **state)
+TEST(test_bad_ranges)
 {
-	(void)state;
 	static const struct {
 		const char *body, *says;
 	} bad[] = {
@@ -106,7 +88,7 @@ static void test_bad_ranges(void **state)
 	        {RANGE(KV(",\"value\":\"ab!=\"")), "not base64"},
 	        {RANGE(KV(",\"value\":\" abc\"")), "not base64"},
 	};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct store_value v;
 		struct err e = {0};
 		uint64_t revision;
@@ -119,15 +101,14 @@ static void test_bad_ranges(void **state)
 }
 
 /* A value of the largest size is taken; one byte more is not. */
-static void test_sizes(void **state)
+TEST(test_sizes)
 {
-	(void)state;
 	static const char head[] = "{" HEAD ",\"kvs\":[{\"mod_revision\":\"5\",\"value\":\"";
 	static const size_t lengths[] = {STORE_VALUE_MAX, STORE_VALUE_MAX + 1,
 	                                 STORE_VALUE_MAX + 300};
 	char *body = malloc(2 * STORE_VALUE_MAX);
 	assert_non_null(body);
-	for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+	for (size_t i = 0; i < LENGTH(lengths); i++) {
 		struct store_value v;
 		struct err e = {0};
 		uint64_t revision;
@@ -146,9 +127,8 @@ static void test_sizes(void **state)
 }
 
 /* An answer that is cut anywhere is not taken, and no byte beyond the cut is read. */
-static void test_cuts(void **state)
+TEST(test_cuts)
 {
-	(void)state;
 	for (size_t n = 0; n < sizeof HI - 1; n++) {
 		struct store_value v;
 		struct err e = {0};
@@ -162,9 +142,8 @@ static void test_cuts(void **state)
 	}
 }
 
-static void test_txn(void **state)
+TEST(test_txn)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		int want;
@@ -178,7 +157,7 @@ static void test_txn(void **state)
 	        {"true", -1},
 	        {"", -1},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct err e = {0};
 		const int got = etcd_read_txn(cases[i].body, strlen(cases[i].body), &e);
 		if (got != cases[i].want)
@@ -187,9 +166,8 @@ static void test_txn(void **state)
 	}
 }
 
-static void test_token(void **state)
+TEST(test_token)
 {
-	(void)state;
 	static const char *const bad[] = {MISSING,
 	                                  "{\"token\":\"\"}",
 	                                  "{\"token\":7}",
@@ -201,7 +179,7 @@ static void test_token(void **state)
 	assert_int_equal(etcd_read_token(&token, TOKEN, strlen(TOKEN), &e), 0);
 	assert_string_equal(token, "vorJERXTsKAhfWmP.15");
 	free(token);
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		err_clear(&e);
 		assert_int_equal(etcd_read_token(&token, bad[i], strlen(bad[i]), &e), -1);
 		assert_int_equal(e.code, ERR_RENDEZVOUS);
@@ -215,9 +193,8 @@ static void test_token(void **state)
 	free(body);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		int code;
@@ -237,7 +214,7 @@ static void test_errors(void **state)
 	};
 	struct etcd_error e;
 	char page[2000];
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		etcd_read_error(&e, cases[i].body, strlen(cases[i].body));
 		assert_int_equal(e.code, cases[i].code);
 		assert_string_equal(e.text, cases[i].text);
@@ -247,9 +224,8 @@ static void test_errors(void **state)
 	assert_int_equal(strlen(e.text), sizeof e.text - 1);
 }
 
-static void test_watch(void **state)
+TEST(test_watch)
 {
-	(void)state;
 	static const struct {
 		const char *body;
 		bool woke;
@@ -270,7 +246,7 @@ static void test_watch(void **state)
 	        {"<html>\n", true},
 	        {"\n", true},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		if (etcd_watch_woke(cases[i].body, strlen(cases[i].body), 7) != cases[i].woke)
 			fail_msg("%s", cases[i].body);
 }
@@ -293,9 +269,8 @@ static struct store *open_fake(const struct fake *f, const char *token)
 	return open_at(url, token);
 }
 
-static void test_bad_answers(void **state)
+TEST(test_bad_answers)
 {
-	(void)state;
 	static const struct {
 		const char *answer;
 		int code;
@@ -324,7 +299,7 @@ static void test_bad_answers(void **state)
 	        {HTTP("200 OK", "<html>"), ERR_RENDEZVOUS, "not a JSON object", false},
 	        {"SSH-2.0-x\r\n", ERR_RENDEZVOUS, "etcd+http://127.0.0.1", true},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {cases[i].answer}};
 		struct store_value v;
 		struct err e = {0};
@@ -344,9 +319,8 @@ static void test_bad_answers(void **state)
 
 /* A put whose answer is lost: the comparison of the second try is false, since the first was done.
  */
-static void test_lost_answer(void **state)
+TEST(test_lost_answer)
 {
-	(void)state;
 	static const struct {
 		const char *value;
 		int want;
@@ -355,7 +329,7 @@ static void test_lost_answer(void **state)
 	        {HTTP("200 OK", RANGE(KV(",\"value\":\"aG8=\""))), 0},
 	        {HTTP("200 OK", MISSING), 0},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {"", HTTP("200 OK", MISSING), cases[i].value}};
 		struct err e = {0};
 		start_fake(&f);
@@ -376,9 +350,8 @@ static void test_lost_answer(void **state)
 	stop_fake(&f);
 }
 
-static void test_delete(void **state)
+TEST(test_delete)
 {
-	(void)state;
 	static const struct {
 		const char *answers[2];
 		int want;
@@ -388,7 +361,7 @@ static void test_delete(void **state)
 	        {{HTTP("200 OK", MISSING), HTTP("200 OK", HI)}, 0},
 	        {{HTTP("200 OK", "{}"), NULL}, -1},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct fake f = {.answers = {cases[i].answers[0], cases[i].answers[1]}};
 		struct err e = {0};
 		start_fake(&f);
@@ -410,9 +383,8 @@ static int get_as_user(struct fake *f, struct store_value *v, struct err *e)
 	return ret;
 }
 
-static void test_users(void **state)
+TEST(test_users)
 {
-	(void)state;
 	struct store_value v;
 	struct err e = {0};
 
@@ -450,9 +422,8 @@ static void test_users(void **state)
 }
 
 /* The first host is down, the second is ill; the third serves, and is kept. */
-static void test_hosts(void **state)
+TEST(test_hosts)
 {
-	(void)state;
 	struct fake down = {0}, ill = {.answers = {HTTP("503 No", ERROR("14"))}},
 	            well = {.answers = {HTTP("200 OK", HI)}};
 	struct store_value v;
@@ -482,16 +453,15 @@ static void test_hosts(void **state)
 }
 
 /* A watch wakes, ends or fails: the value is read in any case. */
-static void test_waiting(void **state)
+TEST(test_waiting)
 {
-	(void)state;
 	static const char *const watches[] = {HTTP("200 OK", CREATED "}}\n{\"result\":{}}\n"),
 	                                      HTTP("200 OK", CREATED ",\"canceled\":true}}\n"),
 	                                      HTTP("403 No", ERROR("7")),
 	                                      HTTP("503 No", ""),
 	                                      HTTP("200 OK", ""),
 	                                      ""};
-	for (size_t i = 0; i < sizeof watches / sizeof *watches; i++) {
+	for (size_t i = 0; i < LENGTH(watches); i++) {
 		struct fake f = {.answers = {watches[i], HTTP("200 OK", HI)}};
 		struct store_value v;
 		struct err e = {0};
@@ -526,9 +496,8 @@ static bool always(void *ctx)
 	return true;
 }
 
-static void test_bounds(void **state)
+TEST(test_bounds)
 {
-	(void)state;
 	struct fake f = {.answers = {HTTP("200 OK", MISSING)}};
 	struct store_value v;
 	struct err e = {0};
@@ -560,15 +529,5 @@ static void test_bounds(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_range),       cmocka_unit_test(test_bad_ranges),
-	        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_cuts),
-	        cmocka_unit_test(test_txn),         cmocka_unit_test(test_token),
-	        cmocka_unit_test(test_errors),      cmocka_unit_test(test_watch),
-	        cmocka_unit_test(test_bad_answers), cmocka_unit_test(test_lost_answer),
-	        cmocka_unit_test(test_delete),      cmocka_unit_test(test_users),
-	        cmocka_unit_test(test_hosts),       cmocka_unit_test(test_waiting),
-	        cmocka_unit_test(test_bounds),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -23,11 +23,10 @@
 #endif
 
 /* Every type and operation, each on some sizes. */
-static void every_algorithm_type_and_operation(void **state)
+TEST(every_algorithm_type_and_operation)
 {
 	uint64_t seed = 7;
 	size_t turn = 0, step = long_run() ? 1 : STEP;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (size_t d = 0; d < NDTYPES; d++)
 			for (size_t op = (a + d) % step; op < REDUCE_OPS; op += step) {
@@ -76,11 +75,10 @@ static void one_property(uint64_t seed)
 	try(&p, t, 4);
 }
 
-static void any_timing_gives_the_same_bits(void **state)
+TEST(any_timing_gives_the_same_bits)
 {
 	const char *one = getenv("COLLCTL_SEED");
 	uint64_t n = long_run() ? 5000 : SAMPLE;
-	(void)state;
 	if (one) {
 		one_property(strtoull(one, NULL, 10));
 		return;
@@ -89,9 +87,8 @@ static void any_timing_gives_the_same_bits(void **state)
 		one_property(seed);
 }
 
-static void lanes_of_one_element(void **state)
+TEST(lanes_of_one_element)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 2 + (int)(a % (SPREAD / 3)); size <= 9; size += SPREAD / 3) {
 			uint64_t seed = 5;
@@ -130,7 +127,7 @@ static bool lent_case(struct problem *p, size_t a, int size, uint64_t *seed)
 	return true;
 }
 
-static void lent_sends(void **state)
+TEST(lent_sends)
 {
 	static const struct timing t[] = {
 	        {.windows = 1, .streams = 1, .capacity = 1, .seed = 1, .lends = true},
@@ -155,12 +152,11 @@ static void lent_sends(void **state)
 	         .lends = true,
 	         .repeats = 3}};
 	uint64_t seed = 13;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 2 + (int)(a % (SPREAD / 3)); size <= 9; size += SPREAD / 3) {
 			struct problem p;
 			if (lent_case(&p, a, size, &seed))
-				try(&p, t, sizeof t / sizeof *t);
+				try(&p, t, LENGTH(t));
 		}
 }
 
@@ -186,11 +182,10 @@ static bool survives_a_lie(const struct problem *p, const struct timing *t)
 }
 
 /* The lanes of these tests show it if a send is done before its peer has consumed it. */
-static void lent_sends_that_end_early_are_seen(void **state)
+TEST(lent_sends_that_end_early_are_seen)
 {
 	uint64_t seed = 13;
 	int seen = 0;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		const struct timing t = {.windows = 6,
 		                         .streams = 1,
@@ -206,9 +201,8 @@ static void lent_sends_that_end_early_are_seen(void **state)
 }
 
 /* More windows than elements: most are empty. */
-static void windows_without_elements(void **state)
+TEST(windows_without_elements)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (uint64_t count = 0; count < 7; count++) {
 			uint64_t seed = 9;
@@ -229,9 +223,8 @@ static void windows_without_elements(void **state)
 }
 
 /* Vectors larger than a lane's turn, a conversion's piece and a writer's quantum. */
-static void large_vectors(void **state)
+TEST(large_vectors)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int d = 0; d < 2; d++) {
 			uint64_t seed = 11;
@@ -254,10 +247,9 @@ static void large_vectors(void **state)
 		}
 }
 
-static void files_on_threads(void **state)
+TEST(files_on_threads)
 {
 	uint64_t seed = 21;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int i = 0; i < (long_run() ? 60 : 3); i++) {
 			struct problem p = {.alg = coll_algorithms[a],
@@ -282,9 +274,8 @@ static void files_on_threads(void **state)
 		}
 }
 
-static void a_barrier_is_one_element(void **state)
+TEST(a_barrier_is_one_element)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (int size = 1; size <= RANKS; size++) {
 			static struct world w;
@@ -324,10 +315,9 @@ static void a_barrier_is_one_element(void **state)
 }
 
 /* Again and again over the same lanes, each rank as soon as it has finished. */
-static void a_schedule_is_repeated(void **state)
+TEST(a_schedule_is_repeated)
 {
 	uint64_t seed = 11;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		const struct coll_algorithm *alg = coll_algorithms[a];
 		for (size_t s = a % SPREAD; s < NSIZES; s += SPREAD) {
@@ -359,13 +349,12 @@ static void emit_finished(struct sched_builder *b, const struct coll_args *a)
 	                  SCHED_FINAL | (a->rank ? SCHED_WIRE_LEFT : 0));
 }
 
-static void a_sum_is_finished_as_it_arrives(void **state)
+TEST(a_sum_is_finished_as_it_arrives)
 {
 	static const struct coll_algorithm finished = {.kind = COLL_ALLREDUCE,
 	                                               .name = "finished",
 	                                               .flags = COLL_FINAL,
 	                                               .emit = emit_finished};
-	(void)state;
 	for (size_t d = 0; d < NDTYPES; d++) {
 		uint64_t seed = 17;
 		struct problem p = {.alg = &finished,
@@ -383,18 +372,5 @@ static void a_sum_is_finished_as_it_arrives(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_algorithm_type_and_operation),
-	        cmocka_unit_test(any_timing_gives_the_same_bits),
-	        cmocka_unit_test(lanes_of_one_element),
-	        cmocka_unit_test(lent_sends),
-	        cmocka_unit_test(lent_sends_that_end_early_are_seen),
-	        cmocka_unit_test(windows_without_elements),
-	        cmocka_unit_test(large_vectors),
-	        cmocka_unit_test(files_on_threads),
-	        cmocka_unit_test(a_barrier_is_one_element),
-	        cmocka_unit_test(a_schedule_is_repeated),
-	        cmocka_unit_test(a_sum_is_finished_as_it_arrives),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -60,9 +60,8 @@ static void damage_everywhere(const struct list *l, bool lends)
 	assert_true(lanes >= size - 1);
 }
 
-static void a_damaged_lane_is_noticed(void **state)
+TEST(a_damaged_lane_is_noticed)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
 		static struct list l;
 		uint64_t seed = 3;
@@ -104,16 +103,14 @@ static const struct list *mixed(void)
 	return &l;
 }
 
-static void a_damaged_lane_of_several_parts_is_noticed(void **state)
+TEST(a_damaged_lane_of_several_parts_is_noticed)
 {
-	(void)state;
 	for (int lends = 0; lends < 2; lends++)
 		damage_everywhere(mixed(), lends);
 }
 
-static void a_failing_file_of_any_part_fails_its_rank(void **state)
+TEST(a_failing_file_of_any_part_fails_its_rank)
 {
-	(void)state;
 	for (int i = 0; i < 12; i++) {
 		static struct world w;
 		const struct list *l = mixed();
@@ -133,9 +130,8 @@ static void a_failing_file_of_any_part_fails_its_rank(void **state)
 	}
 }
 
-static void a_failing_file_fails_its_rank(void **state)
+TEST(a_failing_file_fails_its_rank)
 {
-	(void)state;
 	for (int i = 0; i < 8; i++) {
 		static struct world w;
 		uint64_t seed = 3;
@@ -165,7 +161,7 @@ static void a_failing_file_fails_its_rank(void **state)
 }
 
 /* Who is waited for: those whose data is due. */
-static void it_says_whom_it_waits_for(void **state)
+TEST(it_says_whom_it_waits_for)
 {
 	static struct world w;
 	uint64_t seed = 3;
@@ -176,7 +172,6 @@ static void it_says_whom_it_waits_for(void **state)
 	                    .count = 100,
 	                    .seed = 3};
 	int peers[8];
-	(void)state;
 	problem_fill(&p, &seed, 4, 1);
 	world_init(&w, &p, &at_ease);
 	start(&w);
@@ -190,12 +185,5 @@ static void it_says_whom_it_waits_for(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_damaged_lane_is_noticed),
-	        cmocka_unit_test(a_damaged_lane_of_several_parts_is_noticed),
-	        cmocka_unit_test(a_failing_file_of_any_part_fails_its_rank),
-	        cmocka_unit_test(a_failing_file_fails_its_rank),
-	        cmocka_unit_test(it_says_whom_it_waits_for),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

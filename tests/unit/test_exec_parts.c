@@ -121,11 +121,10 @@ static void one_list(uint64_t seed)
 	try_list(&l, t, TIMINGS);
 }
 
-static void parts_give_what_each_gives_alone(void **state)
+TEST(parts_give_what_each_gives_alone)
 {
 	const char *one = getenv("COLLCTL_SEED");
 	uint64_t n = long_run() ? 2500 : SAMPLE;
-	(void)state;
 	if (one) {
 		one_list(strtoull(one, NULL, 10));
 		return;
@@ -135,9 +134,8 @@ static void parts_give_what_each_gives_alone(void **state)
 }
 
 /* Lanes that take a byte at a time and stall: for lists that are small enough. */
-static void parts_over_lanes_of_a_byte(void **state)
+TEST(parts_over_lanes_of_a_byte)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= (long_run() ? 600 : SAMPLE / 4); seed++) {
 		static struct list l;
 		uint64_t s = seed * 7000003;
@@ -153,9 +151,8 @@ static void parts_over_lanes_of_a_byte(void **state)
 }
 
 /* Nothing, or an element, or fewer than ranks: most windows are empty. */
-static void parts_of_hardly_anything(void **state)
+TEST(parts_of_hardly_anything)
 {
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
 		for (uint64_t count = 0; count < 3; count++) {
 			static struct list l;
@@ -182,7 +179,7 @@ static void parts_of_hardly_anything(void **state)
 
 /* Parts whose windows are larger than a lane's turn, a writer's quantum, a conversion's piece and
  * the windows before. */
-static void large_parts(void **state)
+TEST(large_parts)
 {
 	static const struct {
 		enum coll_kind kind;
@@ -197,7 +194,6 @@ static void large_parts(void **state)
 	};
 	static struct list l;
 	uint64_t s = 5;
-	(void)state;
 	for (l.n = 0; l.n < 4; l.n++) {
 		struct problem *p = &l.parts[l.n];
 		*p = (struct problem){.alg = coll_find(of[l.n].kind, of[l.n].algorithm),
@@ -234,9 +230,8 @@ static void check_total(struct world *w, bool exactly)
 	}
 }
 
-static void the_total_is_known_before(void **state)
+TEST(the_total_is_known_before)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= SAMPLE / 4; seed++) {
 		static struct list l;
 		static struct world w;
@@ -256,10 +251,9 @@ static void the_total_is_known_before(void **state)
 
 /* Whatever number of windows a coordinator gives: those without elements are passed over at once.
  */
-static void edges_of_more_windows_than_elements(void **state)
+TEST(edges_of_more_windows_than_elements)
 {
 	static const uint32_t windows[] = {1, 7, 97, 1000, UINT32_MAX};
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const uint64_t off[] = {0, 5, 5, 6, 11}, recv_off[] = {0, 5, 10, 15, 20};
 		const bool parts = coll_algorithms[i]->kind == COLL_ALLTOALL;
@@ -275,7 +269,7 @@ static void edges_of_more_windows_than_elements(void **state)
 		struct err err = {0};
 		if (!serves(v.algorithm, 4) || v.algorithm->kind == COLL_BARRIER)
 			continue;
-		for (size_t k = 0; k < sizeof windows / sizeof windows[0]; k++) {
+		for (size_t k = 0; k < LENGTH(windows); k++) {
 			const struct exec_conf conf = {.vectors = &v, .nvectors = 1};
 			uint8_t found[4] = {0}, each[4] = {0};
 			struct window w;
@@ -297,13 +291,5 @@ static void edges_of_more_windows_than_elements(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(edges_of_more_windows_than_elements),
-	        cmocka_unit_test(parts_give_what_each_gives_alone),
-	        cmocka_unit_test(parts_over_lanes_of_a_byte),
-	        cmocka_unit_test(parts_of_hardly_anything),
-	        cmocka_unit_test(large_parts),
-	        cmocka_unit_test(the_total_is_known_before),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

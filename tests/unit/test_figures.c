@@ -159,11 +159,10 @@ static bool has_base(const struct coll_algorithm *alg, struct shape sh, unsigned
 	return memcmp(&c, &d, sizeof(c)) != 0;
 }
 
-static void test_closed_forms(void **state)
+TEST(test_closed_forms)
 {
 	static const unsigned bases[] = {3, 4, 7};
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= MAX_SIZE; p++) {
 			const struct coll_algorithm *alg = coll_algorithms[i];
@@ -173,7 +172,7 @@ static void test_closed_forms(void **state)
 			if (!shape_fit(&sh, alg))
 				continue;
 			check_figures(alg, &sh);
-			for (size_t k = 0; k < sizeof(bases) / sizeof(bases[0]); k++) {
+			for (size_t k = 0; k < LENGTH(bases); k++) {
 				struct shape other = sh;
 
 				other.base = bases[k];
@@ -184,9 +183,8 @@ static void test_closed_forms(void **state)
 }
 
 /* An exchange of fewer steps than can be. */
-static void test_steps(void **state)
+TEST(test_steps)
 {
-	(void)state;
 	for (unsigned steps = 1; steps <= 4; steps++) {
 		struct shape sh = {.size = 16, .ninputs = 1, .steps = steps};
 
@@ -351,15 +349,12 @@ static void words_are(const struct coll_algorithm *alg, const struct coll_args *
 }
 
 /* `collctl algorithms` prints what plan counts. */
-static void test_words(void **state)
+TEST(test_words)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
-		const struct words *steps =
-		        find_words(step_words, sizeof step_words / sizeof *step_words, alg->steps);
-		const struct words *bytes =
-		        find_words(byte_words, sizeof byte_words / sizeof *byte_words, alg->bytes);
+		const struct words *steps = find_words(step_words, LENGTH(step_words), alg->steps);
+		const struct words *bytes = find_words(byte_words, LENGTH(byte_words), alg->bytes);
 		if (!steps && !strstr(alg->name, "hosts"))
 			fail_msg("%s %s: steps '%s': add the words here", coll_name(alg->kind),
 			         alg->name, alg->steps);
@@ -442,10 +437,9 @@ static const struct expected {
         {COLL_BARRIER, "dissemination", 3, 3, 24, 5},
 };
 
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+	for (size_t i = 0; i < LENGTH(expected); i++) {
 		const struct expected *x = &expected[i];
 		const struct coll_algorithm *alg = coll_find(x->kind, x->name);
 		struct shape sh = {.size = 8, .ninputs = 1};
@@ -484,7 +478,7 @@ static void takes_the_place(enum coll_kind kind, const char *name, const struct 
 
 /* ---- the work of each rank ---- */
 
-static void test_work(void **state)
+TEST(test_work)
 {
 	static const struct {
 		enum coll_kind kind;
@@ -502,8 +496,7 @@ static void test_work(void **state)
 	        {COLL_EXSCAN, "linear", 3, (1 + 3 + 1) / 3.0 / 3, 1},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(works) / sizeof(works[0]); i++) {
+	for (size_t i = 0; i < LENGTH(works); i++) {
 		const struct coll_algorithm *alg = coll_find(works[i].kind, works[i].name);
 		struct shape sh = {.size = works[i].size, .ninputs = 1};
 		struct coll_cost c = {0};
@@ -516,11 +509,10 @@ static void test_work(void **state)
 	}
 }
 
-static void test_fall_backs(void **state)
+TEST(test_fall_backs)
 {
 	static const uint64_t off[] = {0, 1, 2, 3};
 
-	(void)state;
 	for (int p = 2; p <= MAX_SIZE; p++) {
 		const struct coll_args a = {.size = p};
 		const bool two_to_the = (p & (p - 1)) == 0;
@@ -545,11 +537,5 @@ static void test_fall_backs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_closed_forms), cmocka_unit_test(test_steps),
-	        cmocka_unit_test(test_words),        cmocka_unit_test(test_by_hand),
-	        cmocka_unit_test(test_work),         cmocka_unit_test(test_fall_backs),
-	};
-
-	return cmocka_run_group_tests_name("figures", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

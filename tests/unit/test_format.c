@@ -1,9 +1,5 @@
 /* The table of formats, with a toy (tests/toys/lib/data/formats/format_vec.c) as one more row. */
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <cmocka.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,12 +7,12 @@
 
 #include "lib/data/dataset/dataset.h"
 #include "lib/data/files/sink.h"
+#include "tests/unit/unit.h"
 
-static void rows_are_whole(void **state)
+TEST(rows_are_whole)
 {
 	char choices[256] = "";
 	bool taken[128] = {false};
-	(void)state;
 	for (size_t i = 0; i < formats_len; i++) {
 		const struct format *f = formats[i];
 		const struct format *found;
@@ -55,7 +51,7 @@ static void write_array(const char *path, const struct array_info *info, const v
 	sink_free(s);
 }
 
-static void a_toy_is_written_and_read(void **state)
+TEST(a_toy_is_written_and_read)
 {
 	const float data[] = {1, 2, 3};
 	const struct array_hints hints = {0};
@@ -65,7 +61,6 @@ static void a_toy_is_written_and_read(void **state)
 	struct dataset d;
 	struct err err = {0};
 	float got[3];
-	(void)state;
 	assert_non_null(info.format);
 	array_count(&info);
 	write_array("x.vec", &info, data);
@@ -98,9 +93,5 @@ static int remove_folder(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(rows_are_whole),
-	        cmocka_unit_test(a_toy_is_written_and_read),
-	};
-	return cmocka_run_group_tests(tests, in_a_folder, remove_folder);
+	return unit_run(in_a_folder, remove_folder);
 }

@@ -55,9 +55,8 @@ static void check(const uint64_t *shape, int ndim, size_t esize, size_t memory)
 	free(found);
 }
 
-static void test_random_shapes(void **state)
+TEST_WITH(test_random_shapes, reseed, NULL)
 {
-	(void)state;
 	for (int round = 0; round < 600; round++) {
 		uint64_t shape[8];
 		int ndim = (int)(next() % 7);
@@ -72,12 +71,11 @@ static void test_random_shapes(void **state)
 }
 
 /* The lengths about the blocks that are turned at once, in every usual size. */
-static void test_planes(void **state)
+TEST_WITH(test_planes, reseed, NULL)
 {
-	(void)state;
 	static const uint64_t lengths[] = {1, 2, 31, 32, 33, 64, 65};
-	for (size_t i = 0; i < COUNT(lengths); i++)
-		for (size_t k = 0; k < COUNT(lengths); k++)
+	for (size_t i = 0; i < LENGTH(lengths); i++)
+		for (size_t k = 0; k < LENGTH(lengths); k++)
 			for (size_t esize = 1; esize <= 16; esize *= 2) {
 				uint64_t shape[3] = {lengths[i], 3, lengths[k]};
 				check(shape, 3, esize, 1u << 20);
@@ -85,9 +83,8 @@ static void test_planes(void **state)
 			}
 }
 
-static void test_edges(void **state)
+TEST_WITH(test_edges, reseed, NULL)
 {
-	(void)state;
 	uint64_t ones[64], twos[12] = {2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2};
 	for (int k = 0; k < 64; k++)
 		ones[k] = 1;
@@ -104,9 +101,8 @@ static void test_edges(void **state)
 	check((uint64_t[]){0, UINT64_MAX}, 2, 8, 100);
 }
 
-static void test_short_file(void **state)
+TEST_WITH(test_short_file, reseed, NULL)
 {
-	(void)state;
 	char data[100] = {0};
 	struct err err = {0};
 	FILE *in = file_of(data, 95, 0), *out = tmpfile();
@@ -125,11 +121,5 @@ static void test_short_file(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_random_shapes, reseed),
-	        cmocka_unit_test_setup(test_planes, reseed),
-	        cmocka_unit_test_setup(test_edges, reseed),
-	        cmocka_unit_test_setup(test_short_file, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

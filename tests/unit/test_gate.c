@@ -1,11 +1,5 @@
 /* The gate of a listening socket: who speaks properly is admitted with the opening record, whoever
  * else comes costs a bounded slot for a bounded time and disturbs nobody. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -17,6 +11,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/gate.h"
+#include "tests/unit/unit.h"
+
+#define GATE_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 
@@ -92,7 +89,6 @@ static void gate_set_up(bool with_tls, int slots, int per_source, int64_t patien
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	nadmitted = nstarved = 0;
 	closes = false;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
@@ -103,7 +99,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	setrlimit(RLIMIT_NOFILE, &limit);
 	gate_close(gate);
 	gate = NULL;
@@ -221,9 +216,8 @@ static void must_be_admitted(bool with_tls)
 	conn_free(c);
 }
 
-static void the_opening_is_delivered(void **state)
+GATE_TEST(the_opening_is_delivered)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		gate_set_up(with_tls, 4, 4, 0);
 		must_be_admitted(with_tls);
@@ -234,10 +228,9 @@ static void the_opening_is_delivered(void **state)
 	gate = NULL;
 }
 
-static void the_oldest_goes_when_slots_are_full(void **state)
+GATE_TEST(the_oldest_goes_when_slots_are_full)
 {
 	int fd[5];
-	(void)state;
 	gate_set_up(false, 3, 3, 0);
 	for (uint8_t i = 0; i < 5; i++)
 		fd[i] = come((uint8_t)(i + 1));
@@ -252,10 +245,9 @@ static void the_oldest_goes_when_slots_are_full(void **state)
 		close(fd[i]);
 }
 
-static void a_source_pays_itself(void **state)
+GATE_TEST(a_source_pays_itself)
 {
 	int other, fd[4];
-	(void)state;
 	gate_set_up(false, 10, 2, 0);
 	other = come(9);
 	for (int i = 0; i < 4; i++)
@@ -274,11 +266,10 @@ static void a_source_pays_itself(void **state)
 
 /* A flood from the address of an honest peer: whose handshake has begun stays, however many come
  * and say nothing, or a little. */
-static void who_has_proved_something_stays(void **state)
+GATE_TEST(who_has_proved_something_stays)
 {
 	struct err err = {0};
 	int fd[24];
-	(void)state;
 	gate_set_up(true, 8, 4, 0);
 	int at_gate = conn_sock_dial(&at, &err);
 	struct conn *honest = tls_dial(tls, at_gate, "alice", key, 0, &err);
@@ -309,12 +300,11 @@ static void who_has_proved_something_stays(void **state)
 		close(fd[i]);
 }
 
-static void patience_ends(void **state)
+GATE_TEST(patience_ends)
 {
 	const int64_t patience = NS_PER_SEC;
 	int silent, slow;
 	int64_t start = clock_ns();
-	(void)state;
 	gate_set_up(false, 10, 10, patience);
 	silent = come(1);
 	slow = come(1);
@@ -333,7 +323,7 @@ static void patience_ends(void **state)
 	close(slow);
 }
 
-static void strangers_disturb_nobody(void **state)
+GATE_TEST(strangers_disturb_nobody)
 {
 	static const char *const noises[] = {
 	        "GET / HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -343,7 +333,6 @@ static void strangers_disturb_nobody(void **state)
 	        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff",
 	        "",
 	};
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		gate_set_up(with_tls, 8, 8, 0);
 		for (int i = 0; i < 240; i++) {
@@ -365,10 +354,9 @@ static void strangers_disturb_nobody(void **state)
 	assert_int_equal(nadmitted, 2);
 }
 
-static void a_refusal_is_remembered(void **state)
+GATE_TEST(a_refusal_is_remembered)
 {
 	struct err err = {0};
-	(void)state;
 	gate_set_up(true, 8, 8, 0);
 	struct conn *c = come_properly(
 	        true, "alice", (const uint8_t *)"another key, of another job ...", 'x', &err);
@@ -386,9 +374,8 @@ static void a_refusal_is_remembered(void **state)
 }
 
 /* One side has --insecure, the other has not: both learn that at once. */
-static void the_other_protocol_is_answered(void **state)
+GATE_TEST(the_other_protocol_is_answered)
 {
-	(void)state;
 	for (int i = 0; i < 20; i++) {
 		struct err err = {0};
 		gate_set_up(true, 8, 8, 0);
@@ -412,10 +399,9 @@ static void the_other_protocol_is_answered(void **state)
 	}
 }
 
-static void closing_drops_strangers(void **state)
+GATE_TEST(closing_drops_strangers)
 {
 	int fd;
-	(void)state;
 	gate_set_up(false, 8, 8, 0);
 	fd = come(1);
 	assert_false(dropped(fd));
@@ -429,11 +415,10 @@ static void closing_drops_strangers(void **state)
 	close(fd);
 }
 
-static void it_says_where_it_listens(void **state)
+GATE_TEST(it_says_where_it_listens)
 {
 	struct addr a;
 	struct err err = {0};
-	(void)state;
 	gate_set_up(false, 8, 8, 0);
 	assert_int_equal(gate_local_addr(gate, &a, &err), 0);
 	assert_int_equal(addr_port(&a), addr_port(&at));
@@ -453,10 +438,9 @@ static struct conn *come_at_once(void)
 	return c;
 }
 
-static void who_is_admitted_may_close_it(void **state)
+GATE_TEST(who_is_admitted_may_close_it)
 {
 	struct conn *c[3];
-	(void)state;
 	gate_set_up(false, 8, 8, 0);
 	closes = true;
 	for (int i = 0; i < 3; i++)
@@ -487,9 +471,8 @@ static void give_descriptors(void)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 }
 
-static void who_has_just_come_keeps_its_descriptor(void **state)
+GATE_TEST(who_has_just_come_keeps_its_descriptor)
 {
-	(void)state;
 	gate_set_up(false, 10, 10, 10 * PATIENCE);
 	int first = come(1), second = come_without_descriptors();
 	for (int64_t start = clock_ns(); clock_ns() - start < NS_PER_SEC / 2;) /* some pauses */
@@ -504,9 +487,8 @@ static void who_has_just_come_keeps_its_descriptor(void **state)
 	close(second);
 }
 
-static void who_came_long_ago_loses_its_descriptor(void **state)
+GATE_TEST(who_came_long_ago_loses_its_descriptor)
 {
-	(void)state;
 	gate_set_up(false, 10, 10, 0);
 	int first = come(1), second = come_without_descriptors();
 	must_be_dropped(first);
@@ -518,9 +500,8 @@ static void who_came_long_ago_loses_its_descriptor(void **state)
 	close(second);
 }
 
-static void nobody_can_lose_a_descriptor(void **state)
+GATE_TEST(nobody_can_lose_a_descriptor)
 {
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		int64_t until = clock_ns() + PATIENCE;
 		gate_set_up(false, 10, 10, 0);
@@ -541,25 +522,7 @@ static void nobody_can_lose_a_descriptor(void **state)
 	}
 }
 
-#define GATE_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        GATE_TEST(the_opening_is_delivered),
-	        GATE_TEST(the_oldest_goes_when_slots_are_full),
-	        GATE_TEST(who_has_proved_something_stays),
-	        GATE_TEST(a_source_pays_itself),
-	        GATE_TEST(patience_ends),
-	        GATE_TEST(strangers_disturb_nobody),
-	        GATE_TEST(a_refusal_is_remembered),
-	        GATE_TEST(the_other_protocol_is_answered),
-	        GATE_TEST(closing_drops_strangers),
-	        GATE_TEST(who_is_admitted_may_close_it),
-	        GATE_TEST(it_says_where_it_listens),
-	        GATE_TEST(who_has_just_come_keeps_its_descriptor),
-	        GATE_TEST(who_came_long_ago_loses_its_descriptor),
-	        GATE_TEST(nobody_can_lose_a_descriptor),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,20 +1,14 @@
 /* The identities of hosts, and their numbers. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/job/host_groups.h"
+#include "tests/unit/unit.h"
 
-static void identities(void **state)
+TEST(identities)
 {
 	uint8_t a[HOST_ID], b[HOST_ID], none[HOST_ID] = {0};
 	char boot[] = "a long name ............................................................";
-	(void)state;
 	host_id_find(a, NULL);
 	host_id_find(b, "");
 	assert_memory_equal(a, b, HOST_ID);
@@ -68,9 +62,8 @@ static void expect(const char *ids, const char *want, int hosts)
 	comes_back(hosts < n ? host : NULL, n, hosts);
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
-	(void)state;
 	expect("a", "0", 1);
 	expect("aaaa", "0000", 1);
 	expect("bbaacc", "001122", 3);
@@ -80,12 +73,11 @@ static void numbers(void **state)
 	expect("--", "01", 2);
 }
 
-static void many_ranks(void **state)
+TEST(many_ranks)
 {
 	enum { SIZE = 65536, EACH = 96 };
 	struct host_member *m = calloc(SIZE, sizeof *m);
 	int *host = calloc(SIZE, sizeof *host);
-	(void)state;
 	assert_true(m && host);
 	for (int r = 0; r < SIZE; r++) {
 		uint32_t id = 1 + (uint32_t)(r / EACH) * 2654435761u;
@@ -108,7 +100,7 @@ static void many_ranks(void **state)
 }
 
 /* Runs {first, hosts - 1, each - 1} that do not fit four ranks, or skip a number. */
-static void malformed_groups(void **state)
+TEST(malformed_groups)
 {
 	static const uint16_t cases[][6] = {{1, 0, 3},
 	                                    {0, 0, 4},
@@ -117,8 +109,7 @@ static void malformed_groups(void **state)
 	                                    {0, 0, 1, 2, 0, 1},
 	                                    {0, 65535, 65535},
 	                                    {0, 0, 0, 0, 65535, 0}};
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct err err = {0};
 		struct buf b;
 		int *host;
@@ -136,11 +127,5 @@ static void malformed_groups(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(identities),
-	        cmocka_unit_test(numbers),
-	        cmocka_unit_test(many_ranks),
-	        cmocka_unit_test(malformed_groups),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,8 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/store/hostfile.h"
+#include "tests/unit/unit.h"
 
 /* "name:port*slots@first ..." of a parsed file. */
 static char *render(const struct hostfile *h)
@@ -51,10 +47,9 @@ static const struct {
         {"n[9-10]", "n9:0*1@0 n10:0*1@1", 2},
 };
 
-static void test_good(void **state)
+TEST(test_good)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		struct hostfile h;
 		struct err e = {0};
 		if (hostfile_parse(&h, good[i].text, strlen(good[i].text), "hosts", &e) < 0)
@@ -104,10 +99,9 @@ static const struct {
         {"n[1-300] slots=300\n", "hosts:1: more than 65536 ranks"},
 };
 
-static void test_bad(void **state)
+TEST(test_bad)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct hostfile h;
 		struct err e = {0};
 		assert_int_equal(hostfile_parse(&h, bad[i].text, strlen(bad[i].text), "hosts", &e),
@@ -123,9 +117,8 @@ static void test_bad(void **state)
 	assert_string_equal(e.text, "hosts:2: a NUL byte; this is not a text file");
 }
 
-static void test_long_names(void **state)
+TEST(test_long_names)
 {
-	(void)state;
 	char text[2000];
 	struct hostfile h;
 	struct err e = {0};
@@ -144,9 +137,8 @@ static void test_long_names(void **state)
 	assert_non_null(strstr(e.text, "too long"));
 }
 
-static void test_read(void **state)
+TEST(test_read)
 {
-	(void)state;
 	char path[] = "/tmp/collctl-hostfile.XXXXXX";
 	struct hostfile h;
 	struct err e = {0};
@@ -195,12 +187,11 @@ static void find_nothing(const char *given, bool hosts, int code, const char *wo
 }
 
 /* A file or a list, for who reads a hostfile and for who starts ranks on the hosts. */
-static void test_find(void **state)
+TEST(test_find)
 {
 	static const char *const names[] = {"node1", "a,b", "node1,"};
 	char folder[] = "/tmp/collctl-hosts.XXXXXX";
 
-	(void)state;
 	assert_non_null(mkdtemp(folder));
 	assert_int_equal(chdir(folder), 0);
 	for (int hosts = 0; hosts < 2; hosts++) {
@@ -218,7 +209,7 @@ static void test_find(void **state)
 	find_nothing("node1", false, ERR_INPUT,
 	             "node1: No such file or directory: to name one host, give -H 'node1,'");
 
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+	for (size_t i = 0; i < LENGTH(names); i++) {
 		FILE *f = fopen(names[i], "w");
 		assert_non_null(f);
 		fputs("x\ny\nz\n", f);
@@ -241,7 +232,7 @@ static void test_find(void **state)
 	}
 	find("node2", true, 1, "node2"); /* a folder is no hostfile */
 	find_nothing("node2", false, ERR_INPUT, "node2: Is a directory");
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (size_t i = 0; i < LENGTH(names); i++)
 		unlink(names[i]);
 	rmdir("node2");
 	unlink("node3");
@@ -260,9 +251,8 @@ static int local_rank(const char *text, int *rank, struct err *e)
 	return rc;
 }
 
-static void test_local_rank(void **state)
+TEST(test_local_rank)
 {
-	(void)state;
 	int rank = -1;
 	struct err e = {0};
 
@@ -291,10 +281,5 @@ static void test_local_rank(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_good),       cmocka_unit_test(test_bad),
-	        cmocka_unit_test(test_long_names), cmocka_unit_test(test_read),
-	        cmocka_unit_test(test_find),       cmocka_unit_test(test_local_rank),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -117,11 +117,10 @@ static void verify_cluster(const struct cluster *c, size_t turn)
 }
 
 /* As many ranks on each host: all such clusters of up to 64 ranks, or some of them. */
-static void test_every_regular_cluster(void **state)
+TEST(test_every_regular_cluster)
 {
 	size_t turn = 0;
 
-	(void)state;
 	for (int hosts = 1; hosts <= MAX_SIZE; hosts++)
 		for (int n = 1; hosts * n <= MAX_SIZE; n++) {
 			const struct cluster a = regular(hosts, n, false);
@@ -168,11 +167,10 @@ static void one_cluster(uint64_t seed)
 	}
 }
 
-static void test_random_clusters(void **state)
+TEST(test_random_clusters)
 {
 	const uint64_t runs = long_run() ? 6000 : (uint64_t)up_to(300, 60);
 
-	(void)state;
 	for (uint64_t i = 0; i < runs; i++)
 		one_cluster(i);
 }
@@ -257,11 +255,10 @@ static void check_traffic(const struct coll_algorithm *alg, const struct cluster
 	set_release(&set);
 }
 
-static void test_what_leaves_a_host(void **state)
+TEST(test_what_leaves_a_host)
 {
 	uint64_t seed = 1;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		for (int hosts = 2; hosts <= MAX_SIZE / 2; hosts++)
 			for (int n = 1; hosts * n <= up_to(MAX_SIZE, 24); n++) {
@@ -280,7 +277,7 @@ static void test_what_leaves_a_host(void **state)
 }
 
 /* What algorithms that do not know hosts send out of them: 4 hosts of 8 ranks, by hand. */
-static void test_flat_algorithms(void **state)
+TEST(test_flat_algorithms)
 {
 	static const struct {
 		const char *name;
@@ -294,8 +291,7 @@ static void test_flat_algorithms(void **state)
 	const struct shape sh = shape_of(&c, even_count(&c));
 	const struct coll_args a = shape_args(&sh);
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+	for (size_t i = 0; i < LENGTH(expected); i++) {
 		struct traffic t;
 
 		assert_true(traffic_of(coll_find(COLL_ALLREDUCE, expected[i].name), &a, &t));
@@ -339,11 +335,10 @@ static void check_cost(const struct coll_algorithm *alg, const struct cluster *c
 	set_release(&t);
 }
 
-static void test_closed_forms(void **state)
+TEST(test_closed_forms)
 {
 	uint64_t seed = 1;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		for (int hosts = 2; hosts <= MAX_SIZE / 2; hosts++)
 			for (int n = 2; hosts * n <= up_to(MAX_SIZE, 24); n++) {
@@ -371,12 +366,11 @@ static bool same_step(const struct sched_step *a, const struct sched_step *b)
 }
 
 /* Unknown, one rank on each, or one host: another algorithm, or the same as without hosts. */
-static void test_nothing_shared(void **state)
+TEST(test_nothing_shared)
 {
 	const struct cluster apart = regular(9, 1, false), one = regular(1, 9, false);
 	const struct cluster *clusters[] = {&apart, &one};
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (size_t k = 0; k < 2; k++) {
 			const struct coll_algorithm *alg = coll_algorithms[i];
@@ -402,13 +396,12 @@ static void test_nothing_shared(void **state)
 }
 
 /* Numbers that are none are refused. */
-static void test_hosts_that_are_none(void **state)
+TEST(test_hosts_that_are_none)
 {
 	static const int bad[][4] = {{1, 0, 0, 1}, {0, 2, 1, 1}, {0, -1, 0, 1}, {0, 0, 1, 4}};
 	const uint64_t off[] = {0, 1, 2, 3, 4};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		const struct coll_args a = {
 		        .size = 4, .ninputs = 1, .noutputs = 1, .off = off, .host = bad[i]};
 		enum sched_error e;
@@ -420,15 +413,5 @@ static void test_hosts_that_are_none(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_regular_cluster),
-	        cmocka_unit_test(test_random_clusters),
-	        cmocka_unit_test(test_what_leaves_a_host),
-	        cmocka_unit_test(test_flat_algorithms),
-	        cmocka_unit_test(test_closed_forms),
-	        cmocka_unit_test(test_nothing_shared),
-	        cmocka_unit_test(test_hosts_that_are_none),
-	};
-
-	return cmocka_run_group_tests_name("hosts", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* Whole ranks, each a process, over loopback: tables that are shown, and who is the slowest. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +7,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/job/job.h"
+#include "tests/unit/unit.h"
 
 #define SIZE     4
 #define ODD      2 /* the rank that has another table */
@@ -172,30 +167,27 @@ static void expect_failure(const struct outcome o[SIZE], int code, const char *w
 	}
 }
 
-static void another_shape_is_named(void **state)
+TEST(another_shape_is_named)
 {
 	struct outcome o[SIZE];
-	(void)state;
 	run_job(ANOTHER_SHAPE, o);
 	expect_failure(o, ERR_DISAGREE,
 	               "2.safetensors: tensor 'layer.25000' f32 (1) differs from f32 (25000) on "
 	               "ranks 0, 1, 3");
 }
 
-static void another_result_is_named(void **state)
+TEST(another_result_is_named)
 {
 	struct outcome o[SIZE];
-	(void)state;
 	run_job(ANOTHER_RESULT, o);
 	expect_failure(o, ERR_INTEGRITY,
 	               "its result differs from that of ranks 0, 1, 3: tensor 'layer.25000' digest "
 	               "1 differs from digest 25000");
 }
 
-static void the_slowest_is_known_to_all(void **state)
+TEST(the_slowest_is_known_to_all)
 {
 	struct outcome o[SIZE];
-	(void)state;
 	run_job(ANOTHER_PACE, o);
 	for (int r = 0; r < SIZE; r++) {
 		const struct job_progress *p = &o[r].progress;
@@ -212,10 +204,5 @@ static void the_slowest_is_known_to_all(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(another_shape_is_named),
-	        cmocka_unit_test(another_result_is_named),
-	        cmocka_unit_test(the_slowest_is_known_to_all),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* What a rank believes its coordinator: each message at each stage, twice, and out of range. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +7,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/job/job_internal.h"
+#include "tests/unit/unit.h"
+
+#define JOB_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #define SIZE 4
 
@@ -39,7 +36,6 @@ static void open_job(int rank, int size, bool finds_root)
 
 static int set_up(void **state)
 {
-	(void)state;
 	buf_init(&body, CTL_BODY_MAX);
 	open_job(1, SIZE, false);
 	return 0;
@@ -47,7 +43,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	job_close(job);
 	job = NULL;
 	buf_release(&body);
@@ -182,7 +177,7 @@ static void expect_trust(void)
 }
 
 /* What each state admits; of the others, every type. */
-static void each_message_at_each_stage(void **state)
+JOB_TEST(each_message_at_each_stage)
 {
 	static const struct {
 		uint8_t type;
@@ -193,12 +188,11 @@ static void each_message_at_each_stage(void **state)
 	        {MSG_ROSTER, "..y...."},  {MSG_ASK, "..y.y.."},       {MSG_VERDICT, "....y.."},
 	        {MSG_FINAL, "......y"},   {MSG_OTHER_JOB, "y......"},
 	};
-	(void)state;
 	for (int type = 0; type < 256; type++) {
 		const char *states = ".......";
 		if (type == MSG_ABORT)
 			continue;
-		for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+		for (size_t i = 0; i < LENGTH(rows); i++)
 			if (rows[i].type == type)
 				states = rows[i].states;
 		for (int at = JOB_SEEKING; at <= JOB_DONE; at++) {
@@ -215,9 +209,8 @@ static void each_message_at_each_stage(void **state)
 	}
 }
 
-static void an_early_verdict_commits_nothing(void **state)
+JOB_TEST(an_early_verdict_commits_nothing)
 {
-	(void)state;
 	for (int at = JOB_SEEKING; at < JOB_VOTED; at++) {
 		be_at((enum job_state)at);
 		put_right(MSG_VERDICT);
@@ -233,13 +226,12 @@ static void an_early_verdict_commits_nothing(void **state)
 	assert_int_equal(job->state, JOB_IN_DOUBT);
 }
 
-static void a_welcome_out_of_range(void **state)
+JOB_TEST(a_welcome_out_of_range)
 {
 	static const int wrong[][3] = {{65535, 0, -1}, {2, 0, -1}, {1, 4, -1},
 	                               {1, 0, 4},      {1, 0, 2}, /* nobody asked for it */
 	                               {1, -2, -1},    {-1, 0, -1}};
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		be_at(JOB_SEEKING);
 		tell_welcome(wrong[i][0], wrong[i][1], wrong[i][2]);
 		expect_distrust("WELCOME message");
@@ -247,11 +239,10 @@ static void a_welcome_out_of_range(void **state)
 	}
 }
 
-static void a_second_welcome_adds_only(void **state)
+JOB_TEST(a_second_welcome_adds_only)
 {
 	static const int wrong[][3] = {{2, 3, 1}, {1, 0, 1}, {1, 3, 2}, {1, 3, -1}, {1, -1, 1}};
-	(void)state;
-	for (size_t i = 0; i <= sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i <= LENGTH(wrong); i++) {
 		open_job(JOB_RANK_AUTO, SIZE, true);
 		tell_welcome(1, -1, -1);
 		tell_welcome(1, 3, 1);
@@ -260,7 +251,7 @@ static void a_second_welcome_adds_only(void **state)
 		assert_int_equal(job_rank(job), 1);
 		assert_int_equal(job_root(job), 1);
 		assert_int_equal(job_coordinator(job), 3);
-		if (i < sizeof wrong / sizeof wrong[0]) {
+		if (i < LENGTH(wrong)) {
 			tell_welcome(wrong[i][0], wrong[i][1], wrong[i][2]);
 			expect_distrust("WELCOME message");
 			assert_int_equal(job_root(job), 1);
@@ -269,10 +260,9 @@ static void a_second_welcome_adds_only(void **state)
 }
 
 /* A rank that does not know the size learns it from ROSTER. */
-static void numbers_beyond_the_roster(void **state)
+JOB_TEST(numbers_beyond_the_roster)
 {
 	static const int welcomes[][3] = {{3, 0, 0}, {0, 3, 0}, {0, 0, 3}};
-	(void)state;
 	for (size_t i = 0; i < 3; i++) {
 		open_job(JOB_RANK_AUTO, 0, true);
 		tell_welcome(welcomes[i][0], welcomes[i][1], welcomes[i][2]);
@@ -284,7 +274,7 @@ static void numbers_beyond_the_roster(void **state)
 	}
 }
 
-static void rosters_that_are_none(void **state)
+JOB_TEST(rosters_that_are_none)
 {
 	static const struct {
 		uint32_t size;
@@ -296,8 +286,7 @@ static void rosters_that_are_none(void **state)
 	             {65537, 0, "ROSTER"},
 	             {SIZE, 3, "a roster without all places"},
 	             {SIZE, 5, "a place that this rank did not ask for"}};
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		be_at(JOB_AGREEING);
 		put_roster(wrong[i].size == 65537 ? 1 : wrong[i].size, wrong[i].places);
 		if (wrong[i].size == 65537) { /* the encoder writes no such roster */
@@ -316,9 +305,8 @@ static void rosters_that_are_none(void **state)
 	expect_distrust("a place that this rank did not ask for");
 }
 
-static void places_nobody_asked_for(void **state)
+JOB_TEST(places_nobody_asked_for)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		ask_place(20, 7);
 		expect_trust();
@@ -339,9 +327,8 @@ static void places_nobody_asked_for(void **state)
 }
 
 /* An answer needs its question. */
-static void answers_come_once(void **state)
+JOB_TEST(answers_come_once)
 {
-	(void)state;
 	be_at(JOB_RUNNING);
 	job->said.question = ASKS_ROUND;
 	buf_put_u32(&body, 7);
@@ -366,9 +353,8 @@ static void answers_come_once(void **state)
 	expect_distrust("(CLOCK)");
 }
 
-static void pages_are_asked_for_in_order(void **state)
+JOB_TEST(pages_are_asked_for_in_order)
 {
-	(void)state;
 	be_at(JOB_VOTED);
 	for (uint32_t page = 0; page < 3; page++) {
 		buf_put_u32(&body, page);
@@ -385,13 +371,12 @@ static void pages_are_asked_for_in_order(void **state)
 	expect_distrust("(ASK)");
 }
 
-static void malformed_messages(void **state)
+JOB_TEST(malformed_messages)
 {
 	static const uint8_t types[] = {MSG_WELCOME, MSG_JOINED, MSG_BEAT, MSG_ABORT,
 	                                MSG_VERDICT, MSG_FINAL,  MSG_ASK,  MSG_OTHER_JOB};
 	static const enum job_state stages[] = {JOB_SEEKING, JOB_SEEKING, JOB_RUNNING, JOB_RUNNING,
 	                                        JOB_VOTED,   JOB_DONE,    JOB_VOTED,   JOB_SEEKING};
-	(void)state;
 	for (size_t i = 0; i < sizeof types; i++) {
 		be_at(stages[i]);
 		put_right(types[i]);
@@ -417,9 +402,8 @@ static void malformed_messages(void **state)
 }
 
 /* An ABORT after the verdict, or a good outcome without this rank's word. */
-static void the_verdict_stands(void **state)
+JOB_TEST(the_verdict_stands)
 {
-	(void)state;
 	for (int at = JOB_COMMITTING; at <= JOB_DONE; at++) {
 		be_at((enum job_state)at);
 		put_right(MSG_ABORT);
@@ -439,10 +423,9 @@ static void the_verdict_stands(void **state)
 }
 
 /* A rank that has failed waits for the outcome alone. */
-static void after_a_failure_only_the_abort_counts(void **state)
+JOB_TEST(after_a_failure_only_the_abort_counts)
 {
 	struct err err = {.code = ERR_INPUT, .rank = ERR_RANK_SELF};
-	(void)state;
 	be_at(JOB_RUNNING);
 	job_fail_later(job, &err);
 	tell(MSG_ROSTER);
@@ -458,9 +441,8 @@ static void after_a_failure_only_the_abort_counts(void **state)
 
 /* A coordinator that does not answer while ranks join: what was missing is the cause. Later, that
  * it does not answer. */
-static void a_silent_coordinator(void **state)
+JOB_TEST(a_silent_coordinator)
 {
-	(void)state;
 	for (int running = 0; running < 2; running++) {
 		struct err err = {.code = ERR_RENDEZVOUS, .text = "sent no ROSTER message"},
 		           e = {0};
@@ -480,24 +462,7 @@ static void a_silent_coordinator(void **state)
 	}
 }
 
-#define JOB_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        JOB_TEST(each_message_at_each_stage),
-	        JOB_TEST(an_early_verdict_commits_nothing),
-	        JOB_TEST(a_welcome_out_of_range),
-	        JOB_TEST(a_second_welcome_adds_only),
-	        JOB_TEST(numbers_beyond_the_roster),
-	        JOB_TEST(rosters_that_are_none),
-	        JOB_TEST(places_nobody_asked_for),
-	        JOB_TEST(answers_come_once),
-	        JOB_TEST(pages_are_asked_for_in_order),
-	        JOB_TEST(malformed_messages),
-	        JOB_TEST(the_verdict_stands),
-	        JOB_TEST(after_a_failure_only_the_abort_counts),
-	        JOB_TEST(a_silent_coordinator),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

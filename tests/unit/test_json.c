@@ -1,17 +1,11 @@
 /* JSON as text: numbers are short, and read back as the same double. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/base/json.h"
+#include "tests/unit/unit.h"
 
 static void is(json_t *value, size_t flags, const char *want)
 {
@@ -23,9 +17,8 @@ static void is(json_t *value, size_t flags, const char *want)
 	json_decref(value);
 }
 
-static void reals_are_short(void **state)
+TEST(reals_are_short)
 {
-	(void)state;
 	is(json_pack("[f,f,f,f,f,f]", 0.1, 1.0, -0.0, 1e300, 2.5e-7, 100000.0), JSON_COMPACT,
 	   "[0.1,1.0,-0.0,1e300,2.5e-7,100000.0]");
 	is(json_pack("[f,f]", 1.0 / 3, 0.1 + 0.2), JSON_COMPACT,
@@ -36,18 +29,16 @@ static void reals_are_short(void **state)
 	assert_null(json_text(NULL, 0));
 }
 
-static void measured_reals_have_six_digits(void **state)
+TEST(measured_reals_have_six_digits)
 {
-	(void)state;
 	is(json_pack("[o,o,o,o,o]", json_measured(1.0 / 3), json_measured(0.00012345678),
 	             json_measured(19.7), json_measured(1234567.8), json_measured(0)),
 	   JSON_COMPACT, "[0.333333,0.000123457,19.7,1234570.0,0.0]");
 	assert_null(json_measured(INFINITY));
 }
 
-static void the_rest_stays(void **state)
+TEST(the_rest_stays)
 {
-	(void)state;
 	is(json_pack("[s,s,I,b,n]", "0.10000000000000001", "a\"0.10000000000000001\\", INT64_MIN,
 	             1),
 	   JSON_COMPACT,
@@ -58,11 +49,10 @@ static void the_rest_stays(void **state)
 }
 
 /* What a terminal would obey: DEL, C1, marks of direction, separators of lines. */
-static void what_is_not_printable_is_escaped(void **state)
+TEST(what_is_not_printable_is_escaped)
 {
 	const char *const text = "a\177\302\205\302\237\302\240\303\251\342\200\250"
 	                         "\342\200\256\342\201\251\330\234\033z";
-	(void)state;
 	is(json_pack("[s]", text), JSON_COMPACT,
 	   "[\"a\\u007F\\u0085\\u009F\302\240\303\251\\u2028\\u202E\\u2069\\u061C\\u001Bz\"]");
 	is(json_pack("{s:f}", "\302\233", 0.1), JSON_COMPACT, "{\"\\u009B\":0.1}");
@@ -75,21 +65,20 @@ static void what_is_not_printable_is_escaped(void **state)
 	json_decref(back);
 }
 
-static void every_double_reads_back(void **state)
+TEST(every_double_reads_back)
 {
 	static const double edges[] = {
 	        DBL_MIN,     DBL_MAX,         DBL_TRUE_MIN,       -DBL_MIN,
 	        DBL_EPSILON, 1 - DBL_EPSILON, 9007199254740993.0, 123456789012345678.0};
 	uint64_t x = 88172645463325252u;
 
-	(void)state;
 	for (size_t i = 0; i < 20000; i++) {
 		double want, got;
 		x ^= x << 13;
 		x ^= x >> 7;
 		x ^= x << 17;
 		memcpy(&want, &x, sizeof want);
-		if (i < sizeof edges / sizeof *edges)
+		if (i < LENGTH(edges))
 			want = edges[i];
 		if (!isfinite(want))
 			continue;
@@ -114,9 +103,8 @@ static void assert_u64(uint64_t x, size_t flags, const char *want)
 	free(text);
 }
 
-static void whole_numbers_of_64_bits_are_exact(void **state)
+TEST(whole_numbers_of_64_bits_are_exact)
 {
-	(void)state;
 	assert_u64(INT64_MAX, JSON_COMPACT,
 	           "{\"{\\u0001u64\":\"}\",\"n\":[9223372036854775807,1]}");
 	assert_u64(UINT64_MAX, JSON_COMPACT,
@@ -126,7 +114,7 @@ static void whole_numbers_of_64_bits_are_exact(void **state)
 	           "]\n}");
 }
 
-static void text_that_looks_like_a_large_number_stays(void **state)
+TEST(text_that_looks_like_a_large_number_stays)
 {
 	static const char *const texts[] = {
 	        "[\"\\u0001u64\",{\"b\":\"1\"}]",
@@ -135,8 +123,7 @@ static void text_that_looks_like_a_large_number_stays(void **state)
 	        "{\"\\u0001u64\":1}",
 	        "{\"\\u0001u64\":\"1\",\"a\":\"\\u0001u64\"}",
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+	for (size_t i = 0; i < LENGTH(texts); i++) {
 		json_t *value = json_loads(texts[i], 0, NULL);
 		assert_non_null(value);
 		char *text = json_text(value, JSON_COMPACT);
@@ -148,14 +135,5 @@ static void text_that_looks_like_a_large_number_stays(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(what_is_not_printable_is_escaped),
-	        cmocka_unit_test(reals_are_short),
-	        cmocka_unit_test(measured_reals_have_six_digits),
-	        cmocka_unit_test(the_rest_stays),
-	        cmocka_unit_test(every_double_reads_back),
-	        cmocka_unit_test(whole_numbers_of_64_bits_are_exact),
-	        cmocka_unit_test(text_that_looks_like_a_large_number_stays),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

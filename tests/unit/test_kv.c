@@ -1,14 +1,12 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/store/server/kv.h"
+#include "tests/unit/unit.h"
+
+#define KV_TEST(name) TEST_WITH(name, setup, teardown)
 
 #define SEC 1000000000LL
 
@@ -26,7 +24,6 @@ static struct kv kv;
 
 static int setup(void **state)
 {
-	(void)state;
 	changes = 0;
 	kv_init(&kv, 0, on_change, NULL);
 	return 0;
@@ -34,7 +31,6 @@ static int setup(void **state)
 
 static int teardown(void **state)
 {
-	(void)state;
 	kv_release(&kv);
 	return 0;
 }
@@ -46,9 +42,8 @@ static enum kv_result put(const char *key, const char *value, const uint64_t *ca
 
 #define CAS(n) (&(uint64_t){n})
 
-static void test_cas(void **state)
+KV_TEST(test_cas)
 {
-	(void)state;
 	bool gone;
 
 	assert_int_equal(kv.index, 1);
@@ -87,11 +82,10 @@ static void test_cas(void **state)
 }
 
 /* Keys of which one begins with another, in no order. */
-static void test_neighbours(void **state)
+KV_TEST(test_neighbours)
 {
-	(void)state;
 	static const char *const keys[] = {"b/2", "a", "b/10", "c", "b", "b/1", "b0"};
-	const size_t n = sizeof keys / sizeof keys[0];
+	const size_t n = LENGTH(keys);
 	bool gone;
 
 	for (size_t i = 0; i < n; i++)
@@ -107,9 +101,8 @@ static void test_neighbours(void **state)
 	assert_int_equal(kv.nentries, 0);
 }
 
-static void test_caps(void **state)
+KV_TEST(test_caps)
 {
-	(void)state;
 	static char big[KV_VALUE_BYTES + 1];
 	char key[32];
 	size_t n = KV_TOTAL_BYTES / KV_VALUE_BYTES;
@@ -136,9 +129,8 @@ static void test_caps(void **state)
 	assert_int_equal(put("k7", "new", NULL, 0), KV_TRUE);
 }
 
-static void test_ttl(void **state)
+KV_TEST(test_ttl)
 {
-	(void)state;
 	kv.ttl = 5 * SEC;
 	assert_int_equal(put("a", "", NULL, 0), KV_TRUE);
 	assert_int_equal(put("b", "", NULL, 1 * SEC), KV_TRUE);
@@ -154,15 +146,7 @@ static void test_ttl(void **state)
 	assert_null(kv_find(&kv, "a"));
 }
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        TEST(test_cas),
-	        TEST(test_neighbours),
-	        TEST(test_caps),
-	        TEST(test_ttl),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,12 +1,8 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <string.h>
 
 #include "lib/job/launch.h"
+#include "tests/unit/unit.h"
 
 /* The environment of a test: "NAME=VALUE" strings. */
 static const char *const *environment;
@@ -86,10 +82,9 @@ static const struct found cases[] = {
         {{"LOCAL_RANK=x", NULL}, NULL, -1, -1, -1},
 };
 
-static void test_found(void **state)
+TEST(test_found)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const struct found *c = &cases[i];
 		struct launch l;
 		struct err e = {0};
@@ -123,10 +118,9 @@ static const struct {
         {{TORCH, "LOCAL_RANK=first", NULL}, "LOCAL_RANK=first"},
 };
 
-static void test_malformed(void **state)
+TEST(test_malformed)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct launch l;
 		struct err e = {0};
 		environment = bad[i].env;
@@ -154,10 +148,9 @@ static const struct {
         {{TORCH, "PMI_RANK=1", "SLURM_PROCID=2", "SLURM_STEP_ID=0", NULL}, {"SLURM_PROCID=2"}},
 };
 
-static void test_conflicts(void **state)
+TEST(test_conflicts)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof conflicts / sizeof conflicts[0]; i++) {
+	for (size_t i = 0; i < LENGTH(conflicts); i++) {
 		struct launch l;
 		struct err e = {0};
 		environment = conflicts[i].env;
@@ -214,10 +207,9 @@ static const struct {
          "PBS_JOBID"},
 };
 
-static void test_ids(void **state)
+TEST(test_ids)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof ids / sizeof ids[0]; i++) {
+	for (size_t i = 0; i < LENGTH(ids); i++) {
 		static const unsigned char none[8];
 		const char *star = strchr(ids[i].id, '*');
 		size_t n = star ? (size_t)(star - ids[i].id) : strlen(ids[i].id);
@@ -236,13 +228,12 @@ static void test_ids(void **state)
 }
 
 /* Ids that become the same letters stay different names. */
-static void test_different_ids(void **state)
+TEST(test_different_ids)
 {
 	static const char *const first[] = {"PBS_JOBID=a:b", NULL}, *const second[] = {
 	                                                                    "PBS_JOBID=a@b", NULL};
 	struct launch a, b;
 	struct err e = {0};
-	(void)state;
 	environment = first;
 	assert_int_equal(launch_detect(&a, test_getenv, &e), 0);
 	environment = second;
@@ -253,10 +244,5 @@ static void test_different_ids(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_found),         cmocka_unit_test(test_malformed),
-	        cmocka_unit_test(test_conflicts),     cmocka_unit_test(test_ids),
-	        cmocka_unit_test(test_different_ids),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Which elements of a vector each rank reads and writes: against what the collectives are by their
  * definition, for even and uneven rows. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/agreement/layout.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 4
 
@@ -31,11 +26,10 @@ static struct layout_of of(const struct coll_request *r, const struct array_info
 }
 
 /* Rows that divide as numpy.array_split does, or by counts. */
-static void rows_are_cut(void **state)
+TEST(rows_are_cut)
 {
 	static const uint64_t counts[SIZE] = {0, 7, 1, 2}, even[SIZE] = {3, 3, 2, 2};
 	uint64_t out[SIZE];
-	(void)state;
 	layout_cut_rows(10, NULL, SIZE, out);
 	assert_memory_equal(out, even, sizeof even);
 	layout_cut_rows(10, counts, SIZE, out);
@@ -43,14 +37,13 @@ static void rows_are_cut(void **state)
 }
 
 /* Elements are cut wherever rows end; the output is as the input. */
-static void allreduce_cuts_elements(void **state)
+TEST(allreduce_cuts_elements)
 {
 	const struct coll_request r = {.kind = COLL_ALLREDUCE, .base = 3};
 	const struct array_info info = array(3, 3);
 	const struct layout_of p = of(&r, &info);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	for (int rank = 0; rank < SIZE; rank++) {
 		assert_int_equal(layout_make(&l, &p, rank, NULL, NULL, &err), 0);
 		assert_int_equal(coll_count(&l.args), 9);
@@ -63,14 +56,13 @@ static void allreduce_cuts_elements(void **state)
 }
 
 /* Each rank's output is its rows; blocks are whole rows. */
-static void scatter_and_reduce_scatter_cut_rows(void **state)
+TEST(scatter_and_reduce_scatter_cut_rows)
 {
 	static const enum coll_kind kinds[] = {COLL_SCATTER, COLL_REDUCE_SCATTER};
 	static const uint64_t rows[SIZE] = {1, 0, 4, 2};
 	const struct array_info info = array(7, 5);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	for (int k = 0; k < 2; k++) {
 		const struct coll_request r = {.kind = kinds[k]};
 		const struct layout_of p = of(&r, &info);
@@ -87,13 +79,12 @@ static void scatter_and_reduce_scatter_cut_rows(void **state)
 }
 
 /* The ranks' arrays one behind the other. */
-static void gather_and_allgather_join_rows(void **state)
+TEST(gather_and_allgather_join_rows)
 {
 	static const enum coll_kind kinds[] = {COLL_GATHER, COLL_ALLGATHER};
 	static const uint64_t rows[SIZE] = {1, 0, 4, 2};
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	for (int k = 0; k < 2; k++)
 		for (int rank = 0; rank < SIZE; rank++) {
 			const struct coll_request r = {.kind = kinds[k]};
@@ -109,14 +100,13 @@ static void gather_and_allgather_join_rows(void **state)
 }
 
 /* What rank i sends to rank j stands in j's output behind what ranks before i send. */
-static void alltoall_is_a_matrix(void **state)
+TEST(alltoall_is_a_matrix)
 {
 	static const uint64_t cuts[SIZE][SIZE] = {
 	        {1, 2, 0, 3}, {0, 0, 5, 1}, {2, 2, 2, 2}, {4, 0, 1, 0}};
 	const struct coll_request r = {.kind = COLL_ALLTOALL};
 	struct vector_layout l[SIZE] = {0};
 	struct err err = {0};
-	(void)state;
 	for (int rank = 0; rank < SIZE; rank++) {
 		uint64_t from[SIZE], mine = 0, got = 0;
 		for (int s = 0; s < SIZE; s++) {
@@ -148,14 +138,13 @@ static void alltoall_is_a_matrix(void **state)
 
 /* Local inputs are folded only by the collective itself, not by what serves an average of integers
  * in its place. */
-static void inputs_count_where_they_are_folded(void **state)
+TEST(inputs_count_where_they_are_folded)
 {
 	const struct coll_request r = {.kind = COLL_ALLREDUCE};
 	const struct array_info info = array(3, 3);
 	struct layout_of p = of(&r, &info);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	p.ninputs = 5;
 	assert_int_equal(layout_make(&l, &p, 0, NULL, NULL, &err), 0);
 	assert_int_equal(l.args.ninputs, 5);
@@ -167,7 +156,7 @@ static void inputs_count_where_they_are_folded(void **state)
 }
 
 /* Sums over 63 bits are refused, whoever told the rows. */
-static void what_is_too_large_is_refused(void **state)
+TEST(what_is_too_large_is_refused)
 {
 	static const uint64_t rows[SIZE] = {INT64_MAX, 1, 0, 0}, wide[SIZE] = {1ull << 61, 0, 0, 0};
 	const struct coll_request joins = {.kind = COLL_ALLGATHER}, all = {.kind = COLL_ALLTOALL};
@@ -175,7 +164,6 @@ static void what_is_too_large_is_refused(void **state)
 	const struct layout_of p = of(&joins, &info), q = of(&all, &info);
 	struct vector_layout l = {0};
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(layout_make(&l, &p, 0, rows, NULL, &err), -1);
 	assert_int_equal(err.code, ERR_RESOURCE);
 	err_clear(&err);
@@ -189,14 +177,5 @@ static void what_is_too_large_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(rows_are_cut),
-	        cmocka_unit_test(allreduce_cuts_elements),
-	        cmocka_unit_test(scatter_and_reduce_scatter_cut_rows),
-	        cmocka_unit_test(gather_and_allgather_join_rows),
-	        cmocka_unit_test(alltoall_is_a_matrix),
-	        cmocka_unit_test(inputs_count_where_they_are_folded),
-	        cmocka_unit_test(what_is_too_large_is_refused),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -2,16 +2,12 @@
  * What `check` says of the links that its ranks report: reports over the wire, medians, and what
  * failures have in common.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "lib/links/link_matrix.h"
 #include "lib/links/meter.h"
+#include "tests/unit/unit.h"
 
 #define CAP 64
 
@@ -86,15 +82,13 @@ static void says(size_t i, enum link_finding_kind kind, int from, int to)
 
 static int release(void **state)
 {
-	(void)state;
 	link_matrix_release(&matrix);
 	homes = NULL;
 	return 0;
 }
 
-static void nothing_to_say(void **state)
+TEST_WITH(nothing_to_say, NULL, release)
 {
-	(void)state;
 	for (int size = 1; size <= 5; size++) {
 		links(size, (const int[][2]){{-1, -1}});
 		finish();
@@ -109,9 +103,8 @@ static void nothing_to_say(void **state)
 	}
 }
 
-static void pairs_one_way_and_both(void **state)
+TEST_WITH(pairs_one_way_and_both, NULL, release)
 {
-	(void)state;
 	links(5, (const int[][2]){{1, 3}, {3, 1}, {0, 2}, {-1, -1}});
 	finish();
 	assert_int_equal(nfound, 2);
@@ -121,18 +114,16 @@ static void pairs_one_way_and_both(void **state)
 }
 
 /* Of two ranks neither is the one that fails with everybody. */
-static void two_ranks(void **state)
+TEST_WITH(two_ranks, NULL, release)
 {
-	(void)state;
 	links(2, (const int[][2]){{0, 1}, {1, 0}, {-1, -1}});
 	finish();
 	assert_int_equal(nfound, 1);
 	says(0, LINK_BOTH_WAYS, 0, 1);
 }
 
-static void a_rank_that_fails_with_all(void **state)
+TEST_WITH(a_rank_that_fails_with_all, NULL, release)
 {
-	(void)state;
 	links(4, (const int[][2]){{2, 0}, {2, 1}, {2, 3}, {0, 2}, {1, 2}, {3, 2}, {-1, -1}});
 	finish();
 	assert_int_equal(nfound, 1);
@@ -140,18 +131,16 @@ static void a_rank_that_fails_with_all(void **state)
 }
 
 /* It has joined, so its packets reach rank 0. */
-static void a_rank_that_fails_with_all_but_one(void **state)
+TEST_WITH(a_rank_that_fails_with_all_but_one, NULL, release)
 {
-	(void)state;
 	links(4, (const int[][2]){{2, 1}, {2, 3}, {1, 2}, {3, 2}, {-1, -1}});
 	finish();
 	assert_int_equal(nfound, 1);
 	says(0, LINKS_OF, 2, 0);
 }
 
-static void a_rank_that_nobody_reaches(void **state)
+TEST_WITH(a_rank_that_nobody_reaches, NULL, release)
 {
-	(void)state;
 	links(4, (const int[][2]){{0, 2}, {1, 2}, {3, 2}, {-1, -1}});
 	finish();
 	assert_int_equal(nfound, 1);
@@ -164,9 +153,8 @@ static void a_rank_that_nobody_reaches(void **state)
 	says(1, LINK_ONE_WAY, 0, 1);
 }
 
-static void slow_links_and_slow_ranks(void **state)
+TEST_WITH(slow_links_and_slow_ranks, NULL, release)
 {
-	(void)state;
 	links(6, (const int[][2]){{-1, -1}});
 	report(3, 5, LINK_WORKS, 100, 94);
 	report(1, 4, LINK_WORKS, 100, 50);
@@ -194,11 +182,10 @@ static void slow_links_and_slow_ranks(void **state)
 }
 
 /* Each figure arrives in its own field; what is not measured leaves what is known. */
-static void figures_of_a_link(void **state)
+TEST_WITH(figures_of_a_link, NULL, release)
 {
 	const struct link_figures all[] = {{1, 0.25, 0.5, 0.125, 0.75, 0}, {1, 0, 0, 0, 0, 4096}};
 	struct err err = {0};
-	(void)state;
 	begin(2);
 	for (int i = 0; i < 2; i++) {
 		struct buf b;
@@ -217,9 +204,8 @@ static void figures_of_a_link(void **state)
 }
 
 /* What the user finds too slow still works. */
-static void slower_than_demanded(void **state)
+TEST_WITH(slower_than_demanded, NULL, release)
 {
-	(void)state;
 	links(3, (const int[][2]){{-1, -1}});
 	report(0, 1, LINK_SLOW, 0, 0);
 	finish();
@@ -246,9 +232,8 @@ static void cut_hosts(int size, uint32_t a, uint32_t spared, bool back)
 		}
 }
 
-static void a_host_that_fails_with_all_others(void **state)
+TEST_WITH(a_host_that_fails_with_all_others, NULL, release)
 {
-	(void)state;
 	homes = two_a_host;
 	cut_hosts(8, 0x30, 0, true); /* ranks 4 and 5 */
 	finish();
@@ -269,9 +254,8 @@ static void a_host_that_fails_with_all_others(void **state)
 }
 
 /* Of two hosts neither is the one that fails. */
-static void two_hosts(void **state)
+TEST_WITH(two_hosts, NULL, release)
 {
-	(void)state;
 	homes = two_a_host;
 	cut_hosts(4, 0x3, 0, true);
 	finish();
@@ -287,9 +271,8 @@ static void two_hosts(void **state)
 }
 
 /* What no host explains is said of the ranks. */
-static void ranks_of_a_host_that_works(void **state)
+TEST_WITH(ranks_of_a_host_that_works, NULL, release)
 {
-	(void)state;
 	homes = two_a_host;
 	cut_hosts(8, 0x20, 0, true); /* rank 5, also with its neighbour */
 	finish();
@@ -305,9 +288,8 @@ static void ranks_of_a_host_that_works(void **state)
 }
 
 /* A host that is cut off, and a pair inside it and another elsewhere. */
-static void a_host_and_pairs_besides(void **state)
+TEST_WITH(a_host_and_pairs_besides, NULL, release)
 {
-	(void)state;
 	homes = two_a_host;
 	cut_hosts(8, 0x30, 0, true);
 	report(4, 5, LINK_TIMED_OUT, 0, 0);
@@ -324,10 +306,9 @@ static void a_host_and_pairs_besides(void **state)
 }
 
 /* More than there is room for reasons. */
-static void all_links_of_many_ranks_fail(void **state)
+TEST_WITH(all_links_of_many_ranks_fail, NULL, release)
 {
 	const int size = 40;
-	(void)state;
 	begin(size);
 	for (int r = 0; r < size; r++)
 		for (int s = 0; s < size; s++)
@@ -343,9 +324,8 @@ static void all_links_of_many_ranks_fail(void **state)
 }
 
 /* A link that is too slow and then breaks is broken. */
-static void a_failure_counts_more_than_slowness(void **state)
+TEST_WITH(a_failure_counts_more_than_slowness, NULL, release)
 {
-	(void)state;
 	links(3, (const int[][2]){{-1, -1}});
 	report(0, 1, LINK_SLOW, 0, 0);
 	report(0, 1, LINK_TIMED_OUT, 0, 0);
@@ -357,11 +337,10 @@ static void a_failure_counts_more_than_slowness(void **state)
 	assert_int_equal(links_find(&matrix.faults, 0, 1)->state, LINK_TIMED_OUT);
 }
 
-static void reports_of_others_are_refused(void **state)
+TEST_WITH(reports_of_others_are_refused, NULL, release)
 {
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	begin(3);
 	for (int to = 1; to <= 3; to += 2) { /* to itself; to no rank */
 		const struct link_figures f = {to, 1, 1, 1, 1, 1};
@@ -375,11 +354,10 @@ static void reports_of_others_are_refused(void **state)
 	}
 }
 
-static void frames_of_a_measurement(void **state)
+TEST(frames_of_a_measurement)
 {
 	uint8_t bytes[METER_FRAME];
 	struct meter_frame f = {METER_RESULT, 12345678901234, 99}, back;
-	(void)state;
 	meter_encode(&f, bytes);
 	assert_int_equal(meter_decode(&back, bytes), 0);
 	assert_int_equal(back.type, METER_RESULT);
@@ -388,7 +366,7 @@ static void frames_of_a_measurement(void **state)
 	                                    {(enum meter_type)(METER_RESULT + 1), 1, 1},
 	                                    {METER_DATA_FOLLOWS, 0, 0},
 	                                    {METER_DATA_FOLLOWS, METER_DATA + 1, 0}};
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		meter_encode(&wrong[i], bytes);
 		assert_int_equal(meter_decode(&back, bytes), -1);
 	}
@@ -396,24 +374,5 @@ static void frames_of_a_measurement(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(nothing_to_say, release),
-	        cmocka_unit_test_teardown(pairs_one_way_and_both, release),
-	        cmocka_unit_test_teardown(two_ranks, release),
-	        cmocka_unit_test_teardown(a_rank_that_fails_with_all, release),
-	        cmocka_unit_test_teardown(a_rank_that_fails_with_all_but_one, release),
-	        cmocka_unit_test_teardown(a_rank_that_nobody_reaches, release),
-	        cmocka_unit_test_teardown(slow_links_and_slow_ranks, release),
-	        cmocka_unit_test_teardown(a_host_that_fails_with_all_others, release),
-	        cmocka_unit_test_teardown(two_hosts, release),
-	        cmocka_unit_test_teardown(ranks_of_a_host_that_works, release),
-	        cmocka_unit_test_teardown(a_host_and_pairs_besides, release),
-	        cmocka_unit_test_teardown(figures_of_a_link, release),
-	        cmocka_unit_test_teardown(slower_than_demanded, release),
-	        cmocka_unit_test_teardown(all_links_of_many_ranks_fail, release),
-	        cmocka_unit_test_teardown(a_failure_counts_more_than_slowness, release),
-	        cmocka_unit_test_teardown(reports_of_others_are_refused, release),
-	        cmocka_unit_test(frames_of_a_measurement),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

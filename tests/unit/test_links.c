@@ -1,15 +1,10 @@
 /* Links that failed: what both ends say of them becomes one sentence. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/job/failed_links.h"
+#include "tests/unit/unit.h"
 
 static const char *host(void *ctx, int rank, char *buf, size_t cap)
 {
@@ -34,25 +29,22 @@ static void says(size_t cap, const char *want)
 	links_release(&faults);
 }
 
-static void one_link(void **state)
+TEST(one_link)
 {
-	(void)state;
 	add(1, 1, 3, "refused");
 	says(640, "1 link failed: refused: rank 1 (h1) -> rank 3 (h3)");
 }
 
-static void the_dialler_s_word_counts(void **state)
+TEST(the_dialler_s_word_counts)
 {
-	(void)state;
 	add(3, 1, 3, "no connection");
 	add(1, 1, 3, "refused");
 	add(3, 1, 3, "no connection");
 	says(640, "1 link failed: refused: rank 1 (h1) -> rank 3 (h3)");
 }
 
-static void both_directions_and_causes(void **state)
+TEST(both_directions_and_causes)
 {
-	(void)state;
 	add(3, 3, 1, "no answer");
 	add(0, 0, 2, "refused");
 	add(1, 1, 3, "no answer");
@@ -63,9 +55,8 @@ static void both_directions_and_causes(void **state)
 	          "no route: rank 2 (h2) -> rank 0 (h0)");
 }
 
-static void what_does_not_fit_is_counted(void **state)
+TEST(what_does_not_fit_is_counted)
 {
-	(void)state;
 	for (int r = 1; r < 9; r++)
 		add(r, r, 0, "refused");
 	says(90, "8 links failed: refused: rank 1 (h1) -> rank 0 (h0), and 7 more");
@@ -85,11 +76,10 @@ static struct view view_all(const struct buf *b)
 	return view_of(b->data, b->len);
 }
 
-static void over_the_wire(void **state)
+TEST(over_the_wire)
 {
 	struct buf b;
 	struct err err = {0};
-	(void)state;
 	buf_init(&b, 4096);
 	link_encode(1, 2, LINK_REFUSED, "refused", &b);
 	link_encode(0, 1, LINK_TIMED_OUT, "no connection", &b);
@@ -107,7 +97,7 @@ static void over_the_wire(void **state)
 	links_release(&faults);
 }
 
-static void reasons_of_handshakes(void **state)
+TEST(reasons_of_handshakes)
 {
 	static const struct {
 		int code, system;
@@ -124,8 +114,7 @@ static void reasons_of_handshakes(void **state)
 	         "the connection was closed"},
 	        {ERR_PEER_LOST, ECONNREFUSED, "connect: refused", LINK_REFUSED, "connect: refused"},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+	for (size_t i = 0; i < LENGTH(of); i++) {
 		struct err err = {.code = of[i].code, .system = of[i].system};
 		char why[LINK_WHY];
 		snprintf(err.text, sizeof err.text, "%s", of[i].text);
@@ -142,13 +131,5 @@ static void reasons_of_handshakes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_link),
-	        cmocka_unit_test(the_dialler_s_word_counts),
-	        cmocka_unit_test(both_directions_and_causes),
-	        cmocka_unit_test(what_does_not_fit_is_counted),
-	        cmocka_unit_test(over_the_wire),
-	        cmocka_unit_test(reasons_of_handshakes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

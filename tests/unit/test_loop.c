@@ -1,17 +1,14 @@
 /* The event loop: timers in order, armed and stopped from within, watches deleted while events are
  * being dispatched, deadlines,
  * sources of events in memory. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/net/loop.h"
+#include "tests/unit/unit.h"
+
+#define LOOP_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 static struct loop loop;
 static char log_text[64];
@@ -27,7 +24,6 @@ static void note(char c)
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	log_len = 0;
 	log_text[0] = '\0';
 	return loop_init(&loop, &err);
@@ -35,7 +31,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	loop_release(&loop);
 	return 0;
 }
@@ -71,11 +66,10 @@ static void alarm_set(struct alarm *a, char name, int64_t at)
 	loop_timer_set(&loop, &a->timer, at);
 }
 
-static void timers_run_in_the_order_of_their_times(void **state)
+LOOP_TEST(timers_run_in_the_order_of_their_times)
 {
 	struct alarm a = {0}, b = {0}, c = {0}, d = {0};
 	int64_t now = clock_ns();
-	(void)state;
 	alarm_set(&b, 'b', now - 3);
 	alarm_set(&d, 'd', now + 3600 * NS_PER_SEC);
 	alarm_set(&a, 'a', now - 4);
@@ -89,11 +83,10 @@ static void timers_run_in_the_order_of_their_times(void **state)
 	assert_null(loop.timers);
 }
 
-static void those_of_one_time_run_in_the_order_of_arming(void **state)
+LOOP_TEST(those_of_one_time_run_in_the_order_of_arming)
 {
 	struct alarm a = {0}, b = {0}, c = {0};
 	int64_t now = clock_ns();
-	(void)state;
 	alarm_set(&a, 'a', now);
 	alarm_set(&b, 'b', now);
 	alarm_set(&c, 'c', now);
@@ -101,10 +94,9 @@ static void those_of_one_time_run_in_the_order_of_arming(void **state)
 	assert_string_equal(log_text, "abc");
 }
 
-static void a_timer_may_arm_itself(void **state)
+LOOP_TEST(a_timer_may_arm_itself)
 {
 	struct alarm a = {.sets = &a, .at = -NS_PER_SEC};
-	(void)state;
 	alarm_set(&a, 'a', clock_ns());
 	for (int i = 1; i <= 3; i++) { /* once a turn, though it is always due */
 		turn(0);
@@ -115,11 +107,10 @@ static void a_timer_may_arm_itself(void **state)
 	assert_int_equal(log_len, 3);
 }
 
-static void a_timer_may_stop_and_arm_others(void **state)
+LOOP_TEST(a_timer_may_stop_and_arm_others)
 {
 	struct alarm b = {0}, c = {0}, a = {.stops = &b, .sets = &c, .at = 0};
 	int64_t now = clock_ns();
-	(void)state;
 	alarm_set(&a, 'a', now - 2);
 	alarm_set(&b, 'b', now - 1);
 	alarm_set(&c, 'c', now + 3600 * NS_PER_SEC);
@@ -130,21 +121,19 @@ static void a_timer_may_stop_and_arm_others(void **state)
 	assert_null(loop.timers);
 }
 
-static void arming_again_moves_a_timer(void **state)
+LOOP_TEST(arming_again_moves_a_timer)
 {
 	struct alarm a = {0};
-	(void)state;
 	alarm_set(&a, 'a', clock_ns() + 3600 * NS_PER_SEC);
 	loop_timer_set(&loop, &a.timer, clock_ns());
 	turn(0);
 	assert_string_equal(log_text, "a");
 }
 
-static void a_turn_waits_for_the_first_timer(void **state)
+LOOP_TEST(a_turn_waits_for_the_first_timer)
 {
 	struct alarm a = {0}, b = {0};
 	int64_t start = clock_ns();
-	(void)state;
 	alarm_set(&a, 'a', start + 30 * NS_PER_MS);
 	alarm_set(&b, 'b', start + 3600 * NS_PER_SEC);
 	struct err err = {0};
@@ -154,10 +143,9 @@ static void a_turn_waits_for_the_first_timer(void **state)
 	loop_timer_stop(&b.timer);
 }
 
-static void a_turn_ends_at_its_deadline(void **state)
+LOOP_TEST(a_turn_ends_at_its_deadline)
 {
 	int64_t start = clock_ns();
-	(void)state;
 	turn(20 * NS_PER_MS);
 	assert_true(clock_ns() - start >= 20 * NS_PER_MS);
 	turn(-NS_PER_SEC); /* in the past: it looks and does not wait */
@@ -192,10 +180,9 @@ static void bell_add(struct bell *b, char name, uint32_t events)
 	assert_int_equal(loop_add(&loop, &b->watch, events, &err), 0);
 }
 
-static void events_are_dispatched(void **state)
+LOOP_TEST(events_are_dispatched)
 {
 	struct bell a = {0};
-	(void)state;
 	bell_add(&a, 'a', EPOLLIN);
 	turn(NS_PER_SEC);
 	turn(0);
@@ -205,10 +192,9 @@ static void events_are_dispatched(void **state)
 	close(a.watch.fd);
 }
 
-static void level_and_edge(void **state)
+LOOP_TEST(level_and_edge)
 {
 	struct bell level = {.keeps = true}, edge = {.keeps = true};
-	(void)state;
 	bell_add(&level, 'l', EPOLLIN);
 	turn(NS_PER_SEC);
 	turn(NS_PER_SEC);
@@ -224,11 +210,10 @@ static void level_and_edge(void **state)
 }
 
 /* Whichever comes first deletes the other, whose event is in the same batch. */
-static void a_watch_deleted_while_dispatching_hears_nothing(void **state)
+LOOP_TEST(a_watch_deleted_while_dispatching_hears_nothing)
 {
 	struct bell a = {0}, b = {.deletes = &a};
 	a.deletes = &b;
-	(void)state;
 	bell_add(&a, 'a', EPOLLIN);
 	bell_add(&b, 'b', EPOLLIN);
 	turn(NS_PER_SEC);
@@ -241,11 +226,10 @@ static void a_watch_deleted_while_dispatching_hears_nothing(void **state)
 }
 
 /* So that who was stopped and goes on sees what its peers sent before it judges them late. */
-static void events_come_before_timers(void **state)
+LOOP_TEST(events_come_before_timers)
 {
 	struct alarm t = {0};
 	struct bell a = {0};
-	(void)state;
 	alarm_set(&t, 't', clock_ns() - NS_PER_SEC);
 	bell_add(&a, 'a', EPOLLIN);
 	turn(NS_PER_SEC);
@@ -254,11 +238,10 @@ static void events_come_before_timers(void **state)
 	close(a.watch.fd);
 }
 
-static void yielding_sees_events_and_sleeps_in_the_end(void **state)
+LOOP_TEST(yielding_sees_events_and_sleeps_in_the_end)
 {
 	struct bell a = {0};
 	int64_t start = clock_ns();
-	(void)state;
 	loop.yields = 20;
 	bell_add(&a, 'a', EPOLLIN);
 	turn(NS_PER_SEC);
@@ -304,10 +287,9 @@ static void source_add(struct source *s, char name)
 	loop_poll_add(&loop, &s->poll);
 }
 
-static void a_turn_with_an_event_in_memory_does_not_sleep(void **state)
+LOOP_TEST(a_turn_with_an_event_in_memory_does_not_sleep)
 {
 	struct err err = {0};
-	(void)state;
 	for (loop.yields = 0; loop.yields < 5; loop.yields += 4) {
 		struct source a = {.events = 1}, b = {.events = 1};
 		log_len = 0;
@@ -323,11 +305,10 @@ static void a_turn_with_an_event_in_memory_does_not_sleep(void **state)
 }
 
 /* An event after the last look would wake a descriptor, if the source knew that the loop sleeps. */
-static void a_source_learns_of_a_sleep(void **state)
+LOOP_TEST(a_source_learns_of_a_sleep)
 {
 	struct source a = {0}, late = {.arrives = 4};
 	struct err err = {0};
-	(void)state;
 	loop.yields = 3;
 	source_add(&a, 'a');
 	assert_int_equal(loop_turn(&loop, 0, &err), 0);
@@ -342,11 +323,10 @@ static void a_source_learns_of_a_sleep(void **state)
 	loop_poll_del(&loop, &a.poll);
 }
 
-static void an_event_while_yielding(void **state)
+LOOP_TEST(an_event_while_yielding)
 {
 	struct source a = {.arrives = 2};
 	struct err err = {0};
-	(void)state;
 	loop.yields = 3;
 	source_add(&a, 'a');
 	assert_int_equal(loop_turn(&loop, INT64_MAX, &err), 0);
@@ -356,11 +336,10 @@ static void an_event_while_yielding(void **state)
 }
 
 /* Descriptors are heard in the same turn. */
-static void memory_and_descriptors(void **state)
+LOOP_TEST(memory_and_descriptors)
 {
 	struct source a = {.events = 100};
 	struct bell b = {0};
-	(void)state;
 	for (loop.yields = 0; loop.yields < 5; loop.yields += 4) {
 		source_add(&a, 'a');
 		bell_add(&b, 'b', EPOLLIN);
@@ -372,9 +351,8 @@ static void memory_and_descriptors(void **state)
 	assert_string_equal(log_text, "abab");
 }
 
-static void a_source_removes_sources(void **state)
+LOOP_TEST(a_source_removes_sources)
 {
-	(void)state;
 	for (int i = 0; i < 4; i++) { /* the last one that was added is asked first */
 		struct source a = {0}, b = {0}, c = {0};
 		source_add(&a, 'a');
@@ -399,28 +377,7 @@ static void a_source_removes_sources(void **state)
 	}
 }
 
-#define LOOP_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        LOOP_TEST(timers_run_in_the_order_of_their_times),
-	        LOOP_TEST(those_of_one_time_run_in_the_order_of_arming),
-	        LOOP_TEST(a_timer_may_arm_itself),
-	        LOOP_TEST(a_timer_may_stop_and_arm_others),
-	        LOOP_TEST(arming_again_moves_a_timer),
-	        LOOP_TEST(a_turn_waits_for_the_first_timer),
-	        LOOP_TEST(a_turn_ends_at_its_deadline),
-	        LOOP_TEST(events_are_dispatched),
-	        LOOP_TEST(level_and_edge),
-	        LOOP_TEST(a_watch_deleted_while_dispatching_hears_nothing),
-	        LOOP_TEST(events_come_before_timers),
-	        LOOP_TEST(yielding_sees_events_and_sleeps_in_the_end),
-	        LOOP_TEST(a_turn_with_an_event_in_memory_does_not_sleep),
-	        LOOP_TEST(a_source_learns_of_a_sleep),
-	        LOOP_TEST(an_event_while_yielding),
-	        LOOP_TEST(memory_and_descriptors),
-	        LOOP_TEST(a_source_removes_sources),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

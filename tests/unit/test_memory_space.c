@@ -159,13 +159,12 @@ static struct timing far_timing(uint64_t *state, uint64_t bytes)
 
 /* ---- tests ---- */
 
-static void every_algorithm(void **state)
+TEST(every_algorithm)
 {
 	static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_I64, DTYPE_C128};
 	uint64_t seed = 11;
-	(void)state;
 	for (size_t a = 0; a < coll_algorithms_len; a++)
-		for (size_t d = 0; d < sizeof types / sizeof *types; d++) {
+		for (size_t d = 0; d < LENGTH(types); d++) {
 			struct problem p = {.alg = coll_algorithms[a],
 			                    .dtype = types[d],
 			                    .op = d == 1 ? REDUCE_AVG : REDUCE_SUM,
@@ -183,11 +182,10 @@ static void every_algorithm(void **state)
 	assert_true(started > 1000);
 }
 
-static void with_file_threads_and_again(void **state)
+TEST(with_file_threads_and_again)
 {
 	static const char *const names[] = {"ring_chunked", "direct", "recursive_doubling"};
 	uint64_t seed = 12;
-	(void)state;
 	for (int i = 0; i < 12; i++) {
 		struct problem p = {.alg = coll_find(COLL_ALLREDUCE, names[i % 3]),
 		                    .dtype = i & 1 ? DTYPE_F16 : DTYPE_F64,
@@ -208,9 +206,8 @@ static void with_file_threads_and_again(void **state)
 }
 
 /* A task that fails ends its rank with its words; what is under way then ends with the executor. */
-static void a_task_that_fails(void **state)
+TEST(a_task_that_fails)
 {
-	(void)state;
 	for (long k = 1; k < 40; k += 3) {
 		static struct world w;
 		uint64_t seed = 13;
@@ -244,10 +241,5 @@ static void a_task_that_fails(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest unit[] = {
-	        cmocka_unit_test(every_algorithm),
-	        cmocka_unit_test(with_file_threads_and_again),
-	        cmocka_unit_test(a_task_that_fails),
-	};
-	return cmocka_run_group_tests(unit, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* The mesh over real sockets: edges stand at both ends, a connection that breaks before it is
  * admitted is dialled again, and one that was reflected or led to another rank is rejected. Edges
  * to ranks that are near are memory lanes, and TCP where that does not work. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -17,6 +11,9 @@
 
 #include "lib/base/clock.h"
 #include "lib/net/mesh.h"
+#include "tests/unit/unit.h"
+
+#define MESH_TEST(name) TEST_WITH(name, set_up, tear_down)
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 #define RANKS    3
@@ -36,7 +33,6 @@ static void nothing(void *ctx)
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	tls = tls_new(&err);
 	for (int r = 0; r < RANKS; r++) {
 		for (int p = 0; p < RANKS; p++)
@@ -54,7 +50,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	for (int r = 0; r < RANKS; r++) {
 		mesh_close(meshes[r]);
 		if (listeners[r] >= 0)
@@ -136,9 +131,8 @@ static void carries(int from, int to)
 
 static const int zero[] = {0}, one[] = {1}, one_two[] = {1, 2};
 
-static void a_pair(void **state)
+MESH_TEST(a_pair)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, one, 1, addrs);
 		struct mesh_conf b = conf_of(1, with_tls, zero, 1, zero, 1, addrs);
@@ -154,9 +148,8 @@ static void a_pair(void **state)
 }
 
 /* The listener drops the first connections, as one that is crowded does. */
-static void dialled_again(void **state)
+MESH_TEST(dialled_again)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, NULL, 0, addrs);
 		struct mesh_conf b = conf_of(1, with_tls, NULL, 0, zero, 1, addrs);
@@ -183,9 +176,8 @@ static void dialled_again(void **state)
 }
 
 /* The dialler has lost its connection after it was admitted, and comes again. */
-static void admitted_again(void **state)
+MESH_TEST(admitted_again)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, NULL, 0, addrs);
 		struct mesh_conf b = conf_of(1, with_tls, NULL, 0, zero, 1, addrs);
@@ -228,9 +220,8 @@ static void breaks_in_handshake(int rank, int peer, bool expected)
 }
 
 /* Row 6: what rank 0 sends to rank 2 leads to rank 1. */
-static void misrouted(void **state)
+MESH_TEST(misrouted)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct addr wrong[RANKS] = {addrs[0], addrs[1], addrs[1]};
 		struct mesh_conf a = conf_of(0, with_tls, one_two, 2, NULL, 0, wrong);
@@ -247,9 +238,8 @@ static void misrouted(void **state)
 }
 
 /* Row 6: what rank 0 sends to rank 1 comes back to rank 0, which expects rank 1. */
-static void reflected(void **state)
+MESH_TEST(reflected)
 {
-	(void)state;
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct addr wrong[RANKS] = {addrs[0], addrs[0], addrs[2]};
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, one, 1, wrong);
@@ -275,13 +265,12 @@ static void met_a_stranger(int rank, int peer)
 }
 
 /* Row 80: rank 2 has the session and its own keys, and sends to rank 1 as rank 0. */
-static void another_rank_dials(void **state)
+MESH_TEST(another_rank_dials)
 {
 	struct mesh_conf a = conf_of(0, true, one, 1, NULL, 0, addrs);
 	struct mesh_conf b = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct mesh_conf c = conf_of(0, true, one, 1, NULL, 0, addrs);
 	struct err err = {0};
-	(void)state;
 	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	open_mesh(&b);
 	meshes[2] = mesh_open(&c, &err);
@@ -299,13 +288,12 @@ static void another_rank_dials(void **state)
 }
 
 /* Row 80: rank 2 listens where rank 0 expects rank 1, until rank 1 has its address back. */
-static void another_rank_listens(void **state)
+MESH_TEST(another_rank_listens)
 {
 	struct mesh_conf a = conf_of(0, true, one, 1, NULL, 0, addrs);
 	struct mesh_conf b = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct mesh_conf c = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct err err = {0};
-	(void)state;
 	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	c.listen_fd = dup(listeners[1]);
 	meshes[2] = mesh_open(&c, &err);
@@ -322,7 +310,7 @@ static void another_rank_listens(void **state)
 }
 
 /* After mesh_stop one more connection authenticates, but none replaces an edge. */
-static void dialled_once_more(void **state)
+MESH_TEST(dialled_once_more)
 {
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = conf_of(0, with_tls, one, 1, NULL, 0, addrs);
@@ -413,7 +401,7 @@ static void falls_back(const char *why)
 	counts(1, 0, 1);
 }
 
-static void near_ranks_share_memory(void **state)
+MESH_TEST(near_ranks_share_memory)
 {
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = near_sender(with_tls), b = near_receiver(with_tls);
@@ -442,12 +430,11 @@ static void near_ranks_share_memory(void **state)
 }
 
 /* A rank that has ranks of its host and others. */
-static void near_and_far(void **state)
+MESH_TEST(near_and_far)
 {
 	static const bool second_near[RANKS] = {false, true, false};
 	struct mesh_conf a = conf_of(0, true, one_two, 2, NULL, 0, addrs);
 	struct mesh_conf b = near_receiver(true), c = conf_of(2, true, NULL, 0, zero, 1, addrs);
-	(void)state;
 	a.near = second_near;
 	a.arena_bytes = 4096;
 	listen_for_lanes(&b);
@@ -466,7 +453,7 @@ static void near_and_far(void **state)
 	carries(0, 2);
 }
 
-static void nobody_listens_for_lanes(void **state)
+MESH_TEST(nobody_listens_for_lanes)
 {
 	for (int with_tls = 0; with_tls < 2; with_tls++) {
 		struct mesh_conf a = near_sender(with_tls), b = near_receiver(with_tls);
@@ -517,27 +504,24 @@ static void squatted(uid_t uid, const char *why)
 	waitpid(pid, NULL, 0);
 }
 
-static void another_user_has_the_address(void **state)
+MESH_TEST(another_user_has_the_address)
 {
-	(void)state;
 	if (geteuid() != 0)
 		skip(); /* root can be others */
 	squatted(65534, "it runs as another user (uid 65534)");
 }
 
-static void another_process_has_the_address(void **state)
+MESH_TEST(another_process_has_the_address)
 {
-	(void)state;
 	squatted(geteuid(), "");
 }
 
 /* Another job's rank has the address: it does not know the session. */
-static void another_job_has_the_address(void **state)
+MESH_TEST(another_job_has_the_address)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
 	struct mesh_conf other = conf_of(1, true, NULL, 0, zero, 1, addrs);
 	struct err err = {0};
-	(void)state;
 	memcpy(other.session, "another session", 16);
 	listen_for_lanes(&other);
 	other.listen_fd = listeners[2];
@@ -551,10 +535,9 @@ static void another_job_has_the_address(void **state)
 }
 
 /* The same session with another key: the dialler does not believe the listener. */
-static void another_key(void **state)
+MESH_TEST(another_key)
 {
 	struct mesh_conf a = near_sender(false), b = near_receiver(false);
-	(void)state;
 	b.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	listen_for_lanes(&b);
 	open_mesh(&a);
@@ -563,11 +546,10 @@ static void another_key(void **state)
 }
 
 /* Row 80: over a memory lane and then TLS. */
-static void another_rank_of_the_host_dials(void **state)
+MESH_TEST(another_rank_of_the_host_dials)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true), c = near_sender(true);
 	struct err err = {0};
-	(void)state;
 	c.keys = (const uint8_t(*)[TLS_KEY_BYTES])keys[2];
 	listen_for_lanes(&b);
 	open_mesh(&b);
@@ -584,10 +566,9 @@ static void another_rank_of_the_host_dials(void **state)
 	carries(0, 1);
 }
 
-static void no_memory_for_the_arena(void **state)
+MESH_TEST(no_memory_for_the_arena)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
-	(void)state;
 	a.arena_bytes = (size_t)1 << 62;
 	listen_for_lanes(&b);
 	open_mesh(&a);
@@ -598,11 +579,10 @@ static void no_memory_for_the_arena(void **state)
 
 /* There are descriptors for the arena and for the sockets, but none for the lane: which end notices
  * first depends on the order of events. */
-static void too_few_descriptors(void **state)
+MESH_TEST(too_few_descriptors)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
 	struct rlimit before;
-	(void)state;
 	listen_for_lanes(&b);
 	open_mesh(&b);
 	int free[4]; /* the next ones: of the arena, the two sockets, and the lane */
@@ -624,10 +604,9 @@ static void too_few_descriptors(void **state)
 }
 
 /* The dialler comes again, by memory. */
-static void a_lane_admitted_again(void **state)
+MESH_TEST(a_lane_admitted_again)
 {
 	struct mesh_conf a = near_sender(true), b = near_receiver(true);
-	(void)state;
 	listen_for_lanes(&b);
 	open_mesh(&b);
 	open_mesh(&a);
@@ -640,30 +619,7 @@ static void a_lane_admitted_again(void **state)
 	carries(0, 1);
 }
 
-#define MESH_TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        MESH_TEST(a_pair),
-	        MESH_TEST(dialled_again),
-	        MESH_TEST(admitted_again),
-	        MESH_TEST(misrouted),
-	        MESH_TEST(reflected),
-	        MESH_TEST(another_rank_dials),
-	        MESH_TEST(another_rank_listens),
-	        MESH_TEST(dialled_once_more),
-	        MESH_TEST(near_ranks_share_memory),
-	        MESH_TEST(near_and_far),
-	        MESH_TEST(nobody_listens_for_lanes),
-	        MESH_TEST(another_user_has_the_address),
-	        MESH_TEST(another_process_has_the_address),
-	        MESH_TEST(another_job_has_the_address),
-	        MESH_TEST(another_key),
-	        MESH_TEST(another_rank_of_the_host_dials),
-	        MESH_TEST(no_memory_for_the_arena),
-	        MESH_TEST(too_few_descriptors),
-	        MESH_TEST(a_lane_admitted_again),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

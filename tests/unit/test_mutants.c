@@ -159,12 +159,11 @@ static bool knows_hosts(const struct coll_algorithm *alg)
 	return !strcmp(alg->name, "hosts") || !strcmp(alg->name, "circulant");
 }
 
-static void test_mutants(void **state)
+TEST(test_mutants)
 {
 	static const uint64_t uneven[] = {2, 3, 0, 1, 1, 2, 4, 0, 3, 1, 2, 2, 0, 0, 5, 1};
 	const uint64_t wanted = long_run() ? 6000 : 1500;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 1; p <= up_to(8, 4); p++)
 			for (int n = 1; n <= 2; n++) {
@@ -232,11 +231,10 @@ static void check_dropped(struct set *t, int r, unsigned long *needed, unsigned 
 	sched_free(bad);
 }
 
-static void test_dropped_dependencies(void **state)
+TEST(test_dropped_dependencies)
 {
 	unsigned long needed = 0, implied = 0;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
 		for (int p = 2; p <= up_to(6, 4); p++) {
 			struct set t;
@@ -258,7 +256,7 @@ static void test_dropped_dependencies(void **state)
 }
 
 /* A dependency that holds on a part of its range only. */
-static void test_shortened_dependencies(void **state)
+TEST(test_shortened_dependencies)
 {
 	struct sched *good, *bad;
 	char why[VERIFY_TEXT];
@@ -266,7 +264,6 @@ static void test_shortened_dependencies(void **state)
 	struct set t;
 	int shortened = 0;
 
-	(void)state;
 	shape_split(&sh, 9);
 	set_init(&t, coll_find(COLL_ALLREDUCE, "recursive_doubling"), &sh);
 	good = t.s[1];
@@ -288,14 +285,13 @@ static void test_shortened_dependencies(void **state)
 	set_release(&t);
 }
 
-static void test_malformed_dependencies(void **state)
+TEST(test_malformed_dependencies)
 {
 	struct sched *good, *bad;
 	char why[VERIFY_TEXT];
 	struct shape sh = {.size = 2, .ninputs = 1};
 	struct set t;
 
-	(void)state;
 	shape_split(&sh, 9);
 	set_init(&t, coll_find(COLL_ALLREDUCE, "recursive_doubling"), &sh);
 	good = t.s[1];
@@ -314,12 +310,5 @@ static void test_malformed_dependencies(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_mutants),
-	        cmocka_unit_test(test_dropped_dependencies),
-	        cmocka_unit_test(test_shortened_dependencies),
-	        cmocka_unit_test(test_malformed_dependencies),
-	};
-
-	return cmocka_run_group_tests_name("mutants", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,11 +1,4 @@
 /* A corpus of hostile names, through every decoder that takes a name from a peer or a file. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +11,7 @@
 #include "lib/coll/request/paths.h"
 #include "lib/data/formats/shard_index.h"
 #include "lib/job/proto.h"
+#include "tests/unit/unit.h"
 
 #define RLO  "\342\200\256" /* letters after it run to the left */
 #define LRM  "\342\200\216"
@@ -89,7 +83,7 @@ static const struct {
         N(N255 "/" N255, TREE),
 };
 #undef N
-#define NAMES (sizeof corpus / sizeof *corpus)
+#define NAMES LENGTH(corpus)
 
 static void put_name(struct buf *b, size_t i)
 {
@@ -113,9 +107,8 @@ static void check_result(size_t i, int ret, bool accepted, const struct err *err
 	            strlen(corpus[i].name) != corpus[i].len);
 }
 
-static void hosts_from_peers(void **state)
+TEST(hosts_from_peers)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++)
 		for (int kind = 0; kind < 5; kind++) {
 			struct err err = {0};
@@ -183,9 +176,8 @@ static void hosts_from_peers(void **state)
 }
 
 /* The host in an error is left out if it could do harm: the failure itself counts. */
-static void hosts_of_errors(void **state)
+TEST(hosts_of_errors)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err;
 		enum phase phase;
@@ -208,7 +200,7 @@ static void hosts_of_errors(void **state)
 }
 
 /* Whatever a host calls itself, its ranks may join, and its name stays one component. */
-static void own_hosts_are_mapped(void **state)
+TEST(own_hosts_are_mapped)
 {
 	static const char *const want[][2] = {
 	        {"node-7.example", "node-7.example"},
@@ -222,8 +214,7 @@ static void own_hosts_are_mapped(void **state)
 	        {N255, N64},
 	};
 	char name[HOST_NAME];
-	(void)state;
-	for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
+	for (size_t i = 0; i < LENGTH(want); i++) {
 		host_name_make(name, want[i][0]);
 		assert_string_equal(name, want[i][1]);
 	}
@@ -248,9 +239,8 @@ static void put_list(struct buf *b, size_t i, int names)
 	buf_put_u64(b, 5);
 }
 
-static void files_from_peers(void **state)
+TEST(files_from_peers)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++)
 		for (int names = 1; names <= 2; names++) {
 			struct err err = {0};
@@ -269,9 +259,8 @@ static void files_from_peers(void **state)
 }
 
 /* The root looks at a hidden name again if it is to be the name of an output. */
-static void gathered_files_from_peers(void **state)
+TEST(gathered_files_from_peers)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err = {0};
 		struct rank_files s;
@@ -289,9 +278,8 @@ static void gathered_files_from_peers(void **state)
 	}
 }
 
-static void arrays_from_peers(void **state)
+TEST(arrays_from_peers)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err = {0};
 		struct buf b;
@@ -308,9 +296,8 @@ static void arrays_from_peers(void **state)
 }
 
 /* The names of a set's files, in its index. */
-static void files_of_an_index(void **state)
+TEST(files_of_an_index)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++) {
 		struct err err = {0};
 		struct shard_index x;
@@ -333,7 +320,7 @@ static void files_of_an_index(void **state)
 	}
 }
 
-static void characters(void **state)
+TEST(characters)
 {
 	static const char *const bad[] = {
 	        "\300\257", "\340\200\257", "\355\240\200",     "\364\220\200\200",
@@ -344,17 +331,16 @@ static void characters(void **state)
 	                      shown[] = {' ', '~', 0xa0, 0xe9, 0x200d, 0x2030, 0x206a, 0x1f600};
 	char text[32];
 	uint32_t c;
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+	for (size_t i = 0; i < LENGTH(bad); i++)
 		assert_int_equal(text_char(bad[i], &c), 0);
 	assert_int_equal(text_char("a", &c), 1);
 	assert_int_equal(text_char("\342\202\254 5", &c), 3);
 	assert_int_equal(c, 0x20ac);
 	assert_int_equal(text_char("\364\217\277\277", &c), 4);
 	assert_int_equal(c, 0x10ffff);
-	for (size_t i = 0; i < sizeof hidden / sizeof *hidden; i++)
+	for (size_t i = 0; i < LENGTH(hidden); i++)
 		assert_false(text_is_printable(hidden[i]));
-	for (size_t i = 0; i < sizeof shown / sizeof *shown; i++)
+	for (size_t i = 0; i < LENGTH(shown); i++)
 		assert_true(text_is_printable(shown[i]));
 	assert_true(text_is_clean("\303\251 \351") && !text_is_clean("a\233"));
 	assert_string_equal(text_escape(text, sizeof text, "a\n" RLO "\351\303\251"),
@@ -363,9 +349,8 @@ static void characters(void **state)
 }
 
 /* A string of a message, in an error's text or a table. */
-static void strings_from_peers(void **state)
+TEST(strings_from_peers)
 {
-	(void)state;
 	for (size_t i = 0; i < NAMES; i++)
 		for (size_t cap = 1; cap < 300; cap += cap < 20 ? 1 : 70) {
 			char out[300];
@@ -383,7 +368,7 @@ static void strings_from_peers(void **state)
 		}
 }
 
-static void the_user_s_part_of_a_path(void **state)
+TEST(the_user_s_part_of_a_path)
 {
 	static const struct {
 		const char *path;
@@ -402,24 +387,11 @@ static void the_user_s_part_of_a_path(void **state)
 	        {"{hos", 4},
 	        {"a/{{host}/x", 2},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		assert_int_equal(paths_before_host(cases[i].path), cases[i].own);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(hosts_from_peers),
-	        cmocka_unit_test(hosts_of_errors),
-	        cmocka_unit_test(own_hosts_are_mapped),
-	        cmocka_unit_test(files_from_peers),
-	        cmocka_unit_test(gathered_files_from_peers),
-	        cmocka_unit_test(arrays_from_peers),
-	        cmocka_unit_test(files_of_an_index),
-	        cmocka_unit_test(characters),
-	        cmocka_unit_test(strings_from_peers),
-	        cmocka_unit_test(the_user_s_part_of_a_path),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

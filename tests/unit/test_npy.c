@@ -1,16 +1,10 @@
 /* .npy headers: what is read, what is refused and in which words, and what is written. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/data/formats/array.h"
+#include "tests/unit/unit.h"
 
 #define MAX_FILE 12000
 
@@ -101,15 +95,14 @@ static const struct {
         {"{'descr': '<f4', 'fortran_order': True, 'shape': (4, 0, 5)}", 0, DTYPE_F32, "(4, 0, 5)"},
 };
 
-static void test_accepted(void **state)
+TEST(test_accepted)
 {
-	(void)state;
 	static struct file f;
 	struct array_info info;
 	struct err err;
 	char text[ARRAY_SHAPE_TEXT];
 	for (int major = 1; major <= 3; major++)
-		for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++) {
+		for (size_t i = 0; i < LENGTH(accepted); i++) {
 			make(&f, major, accepted[i].header, accepted[i].data);
 			if (parse(&f, DTYPE_NONE, &info, &err))
 				fail_msg("%s: %s", accepted[i].header, err.text);
@@ -123,9 +116,8 @@ static void test_accepted(void **state)
 }
 
 /* Big-endian: of what has more than one byte; Fortran's order: where it is another one. */
-static void test_layouts(void **state)
+TEST(test_layouts)
 {
-	(void)state;
 	static const struct {
 		const char *descr, *order, *shape;
 		uint64_t data;
@@ -145,7 +137,7 @@ static void test_layouts(void **state)
 	        {"<f4", "True", "(2, 0, 3)", 0, DTYPE_F32, false, false},
 	};
 	static struct file f;
-	for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+	for (size_t i = 0; i < LENGTH(layouts); i++) {
 		char text[128];
 		struct array_info info;
 		struct err err;
@@ -273,20 +265,18 @@ static void assert_refused(const struct file *f, const char *what, const char *w
 		assert_in_range(*p, ' ', '~');
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	static struct file f;
 	for (int major = 1; major <= 3; major++)
-		for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+		for (size_t i = 0; i < LENGTH(refused); i++) {
 			make(&f, major, refused[i].header, refused[i].data);
 			assert_refused(&f, refused[i].header, refused[i].words);
 		}
 }
 
-static void test_prefix(void **state)
+TEST(test_prefix)
 {
-	(void)state;
 	static struct file f;
 	make(&f, 1, accepted[0].header, 48);
 	f.bytes[0] = 'P';
@@ -315,9 +305,8 @@ static void test_prefix(void **state)
 }
 
 /* A header as long as allowed, and one more. */
-static void test_longest_header(void **state)
+TEST(test_longest_header)
 {
-	(void)state;
 	static struct file f;
 	static char text[10002];
 	struct array_info info;
@@ -332,9 +321,8 @@ static void test_longest_header(void **state)
 	assert_true(info.offset <= ARRAY_HEADER_MAX);
 }
 
-static void test_nameless(void **state)
+TEST(test_nameless)
 {
-	(void)state;
 	static struct file f;
 	struct array_info info;
 	struct err err;
@@ -367,9 +355,8 @@ static void test_nameless(void **state)
 }
 
 /* Given only a part, the parser says how much more it needs, and ends with the same. */
-static void test_in_parts(void **state)
+TEST(test_in_parts)
 {
-	(void)state;
 	static struct file f;
 	for (int major = 1; major <= 2; major++) {
 		make(&f, major, accepted[0].header, 48);
@@ -391,11 +378,10 @@ static void test_in_parts(void **state)
 }
 
 /* The header ends at the end of the memory: nothing behind it is read (for the sanitizer). */
-static void test_exact_memory(void **state)
+TEST(test_exact_memory)
 {
-	(void)state;
 	static struct file f;
-	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+	for (size_t i = 0; i < LENGTH(refused); i++) {
 		struct array_info info;
 		struct err err = {0};
 		size_t need;
@@ -418,11 +404,10 @@ static bool order_matters(const struct array_info *info)
 	return longer > 1 && info->count;
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-	(void)state;
 	static struct file f;
-	for (size_t i = 0; i < sizeof accepted / sizeof *accepted; i++)
+	for (size_t i = 0; i < LENGTH(accepted); i++)
 		for (int t = 1; t < DTYPES; t++) {
 			struct array_info info, back;
 			struct err err;
@@ -447,9 +432,8 @@ static void test_round_trip(void **state)
 }
 
 /* The bytes of numpy.save, of ml_dtypes' types too. */
-static void test_as_numpy(void **state)
+TEST(test_as_numpy)
 {
-	(void)state;
 	static const struct {
 		enum dtype dtype;
 		bool fortran;
@@ -464,7 +448,7 @@ static void test_as_numpy(void **state)
 	        {DTYPE_F8E4M3, false,
 	         "{'descr': '<V1', 'fortran_order': False, 'shape': (3, 4), }"},
 	};
-	for (size_t i = 0; i < sizeof saved / sizeof *saved; i++) {
+	for (size_t i = 0; i < LENGTH(saved); i++) {
 		struct array_info info = {.format = &format_npy,
 		                          .dtype = saved[i].dtype,
 		                          .ndim = 2,
@@ -484,12 +468,5 @@ static void test_as_numpy(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_accepted),   cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_prefix),     cmocka_unit_test(test_longest_header),
-	        cmocka_unit_test(test_nameless),   cmocka_unit_test(test_layouts),
-	        cmocka_unit_test(test_in_parts),   cmocka_unit_test(test_exact_memory),
-	        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_as_numpy),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

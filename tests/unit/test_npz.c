@@ -1,11 +1,4 @@
 /* .npz: archives that are packed and unpacked again, that numpy reads and wrote, and that lie. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,12 +14,12 @@
 #include "lib/data/dataset/dataset.h"
 #include "lib/data/files/spool.h"
 #include "lib/data/formats/npz.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_npz.XXXXXX";
 
 static int into_folder(void **state)
 {
-	(void)state;
 	signal(SIGXFSZ, SIG_IGN);
 	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
 }
@@ -34,7 +27,6 @@ static int into_folder(void **state)
 static int out_of_folder(void **state)
 {
 	char command[64];
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return chdir("/") || system(command);
 }
@@ -178,9 +170,8 @@ static void assert_refused(const char *path, int code, const char *words)
 	assert_int_equal(err.code, code);
 }
 
-static void test_unpack(void **state)
+TEST(test_unpack)
 {
-	(void)state;
 	const struct entry right[] = {
 	        {"b.npy", "stored", 6, .method = 0},
 	        {"a.npy", "deflated", 8, .deflated = true},
@@ -197,9 +188,8 @@ static void test_unpack(void **state)
 	assert_refused("x.npz", ERR_OTHER, "stopped");
 }
 
-static void test_hostile(void **state)
+TEST(test_hostile)
 {
-	(void)state;
 	static const struct {
 		struct entry e;
 		const char *words;
@@ -225,7 +215,7 @@ static void test_hostile(void **state)
 	        {{"a.npy", "1234", 4, .size_off = (uint32_t)-2, .method = 0},
 	         "x.npz: member 'a.npy': "},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		put_archive("x.npz", &rows[i].e, 1);
 		assert_refused("x.npz", ERR_INPUT, rows[i].words);
 	}
@@ -237,9 +227,8 @@ static void test_hostile(void **state)
 }
 
 /* What the members declare is bounded, before anything is unpacked. */
-static void test_expands(void **state)
+TEST(test_expands)
 {
-	(void)state;
 	const struct entry big[] = {{"a.npy", "1234", 4, .method = 0},
 	                            {"b.npy", "1234", 4, .size_off = 1 << 20, .deflated = true},
 	                            {"c.npy", "1234", 4, .size_off = 1 << 20, .deflated = true}};
@@ -274,9 +263,8 @@ static void test_expands(void **state)
 	assert_string_equal(f.text, "a=1234 ");
 }
 
-static void test_no_archive(void **state)
+TEST(test_no_archive)
 {
-	(void)state;
 	struct stat st;
 	const struct entry e = {"a.npy", "1234", 4, .method = 0};
 	close(open("x.npz", O_WRONLY | O_CREAT | O_TRUNC, 0600));
@@ -295,9 +283,8 @@ static void test_no_archive(void **state)
 }
 
 /* No room for what comes out. */
-static void test_spool_full(void **state)
+TEST(test_spool_full)
 {
-	(void)state;
 	struct rlimit old, small;
 	char data[5000] = "";
 	const struct entry e = {"a.npy", data, sizeof data, .deflated = true};
@@ -336,9 +323,8 @@ static size_t pack(const char *path, size_t n, char *out, size_t cap)
 	return (size_t)len;
 }
 
-static void test_pack(void **state)
+TEST(test_pack)
 {
-	(void)state;
 	char first[2048], again[2048];
 	size_t len = pack("p.npz", 4, first, sizeof first);
 	assert_holds("p.npz", "b=678 a=012345 \xc3\xbc=3 empty= ");
@@ -358,9 +344,8 @@ static void test_pack(void **state)
 	assert_holds("q.npz", "");
 }
 
-static void test_pack_fails(void **state)
+TEST(test_pack_fails)
 {
-	(void)state;
 	struct err err = {0};
 	int spool = spool_of("012345678"), fd = open("p.npz", O_RDONLY);
 	assert_int_equal(npz_pack(spool, members, 4, fd, &err), -1);
@@ -400,9 +385,8 @@ static void python(const char *script)
 	assert_int_equal(pclose(f), 0);
 }
 
-static void test_from_numpy(void **state)
+TEST(test_from_numpy)
 {
-	(void)state;
 	struct dataset d;
 	struct err err = {0};
 	char shape[ARRAY_SHAPE_TEXT];
@@ -438,9 +422,8 @@ static void test_from_numpy(void **state)
 	assert_non_null(strstr(err.text, "o.npz: member 'x.npy': dtype '<U4' (strings)"));
 }
 
-static void test_from_fortran(void **state)
+TEST(test_from_fortran)
 {
-	(void)state;
 	struct dataset d;
 	struct err err = {0};
 	char want[96], found[96];
@@ -466,9 +449,8 @@ static void test_from_fortran(void **state)
 	dataset_close(&d);
 }
 
-static void test_to_numpy(void **state)
+TEST(test_to_numpy)
 {
-	(void)state;
 	char buf[256], zero[ARRAY_HEADER_MAX] = "";
 	struct err err = {0};
 	struct array_info info = {
@@ -499,9 +481,8 @@ static void test_to_numpy(void **state)
 }
 
 /* A member and an archive of more than 4 GiB: 64-bit records. */
-static void test_large(void **state)
+TEST(test_large)
 {
-	(void)state;
 	struct err err = {0};
 	struct array_info info = {
 	        .format = &format_npy, .dtype = DTYPE_U8, .ndim = 1, .shape = {(4ull << 30) + 5}};
@@ -534,13 +515,5 @@ static void test_large(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_unpack),       cmocka_unit_test(test_hostile),
-	        cmocka_unit_test(test_expands),      cmocka_unit_test(test_no_archive),
-	        cmocka_unit_test(test_spool_full),   cmocka_unit_test(test_pack),
-	        cmocka_unit_test(test_pack_fails),   cmocka_unit_test(test_from_numpy),
-	        cmocka_unit_test(test_from_fortran), cmocka_unit_test(test_to_numpy),
-	        cmocka_unit_test(test_large),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

@@ -1,11 +1,4 @@
 /* A call on its own thread: what it returns, and how it stops. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <poll.h>
 #include <semaphore.h>
 #include <stdbool.h>
@@ -16,6 +9,7 @@
 #include "lib/base/stuck.h"
 #include "lib/data/formats/fortran.h"
 #include "lib/data/formats/npz.h"
+#include "tests/unit/unit.h"
 
 struct call {
 	sem_t begin;
@@ -45,10 +39,9 @@ static int offloaded(int (*fn)(struct err *err), bool stop, struct err *err)
 	return ret;
 }
 
-static void test_stop(void **state)
+TEST(test_stop)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
-	(void)state;
 	assert_int_equal(offloaded(offload_stopped, false, &err), 0);
 	assert_int_equal(offloaded(offload_stopped, true, &err), -1);
 	assert_int_equal(err.code, ERR_OTHER);
@@ -100,10 +93,9 @@ static void assert_dropped(struct dropped *d, bool before)
 	assert_int_equal(sem_trywait(&d->dropped), -1);
 }
 
-static void test_left_behind(void **state)
+TEST(test_left_behind)
 {
 	static struct dropped calls[200]; /* a thread may use its own until it has ended */
-	(void)state;
 	for (int i = 0; i < 200; i++)
 		assert_dropped(&calls[i], i % 2);
 }
@@ -156,9 +148,8 @@ static void assert_stops(int (*fn)(struct err *err))
 	assert_int_equal(offloaded(fn, false, &err), 0);
 }
 
-static void test_what_takes_long_stops(void **state)
+TEST(test_what_takes_long_stops)
 {
-	(void)state;
 	archive = tmpfile();
 	spool = tmpfile();
 	assert_non_null(archive);
@@ -174,10 +165,5 @@ static void test_what_takes_long_stops(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_stop),
-	        cmocka_unit_test(test_left_behind),
-	        cmocka_unit_test(test_what_takes_long_stops),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

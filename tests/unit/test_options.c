@@ -1,17 +1,14 @@
 /* The command line: the table of options, its parser, the environment. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cmd/commands.h"
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
+#include "tests/unit/unit.h"
+
+#define OPTIONS_TEST(name) TEST_WITH(name, clear_environment, clear_environment)
 
 #define MAX_WORDS 16
 
@@ -64,7 +61,6 @@ static int clear_environment(void **state)
 {
 	char name[64];
 
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++)
 		if (option_variable(option_at(i), name, sizeof name))
 			unsetenv(name);
@@ -73,9 +69,8 @@ static int clear_environment(void **state)
 
 /* ---- the tables ---- */
 
-static void rows_are_whole(void **state)
+OPTIONS_TEST(rows_are_whole)
 {
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++) {
 		const struct setting *row = option_at(i);
 		assert_non_null(row->name);
@@ -103,9 +98,8 @@ static void rows_are_whole(void **state)
 }
 
 /* The command line offers what the library takes. */
-static void commands_take_what_jobs_take(void **state)
+OPTIONS_TEST(commands_take_what_jobs_take)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++) {
 		struct coll_request r = {.work = WORK_COLLECTIVE};
 		r.work = strcmp(c->name, "barrier") == 0  ? WORK_BARRIER
@@ -126,9 +120,8 @@ static void commands_take_what_jobs_take(void **state)
 	}
 }
 
-static void names_are_unique(void **state)
+OPTIONS_TEST(names_are_unique)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++)
 			for (size_t j = 0; j < i; j++) {
@@ -143,9 +136,8 @@ static void names_are_unique(void **state)
 }
 
 /* One name has one letter, whichever command it is given to. */
-static void letters_are_the_same_everywhere(void **state)
+OPTIONS_TEST(letters_are_the_same_everywhere)
 {
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++)
 		for (size_t j = 0; j < i; j++) {
 			const struct setting *a = option_at(i), *b = option_at(j);
@@ -157,15 +149,14 @@ static void letters_are_the_same_everywhere(void **state)
 }
 
 /* As that of a flag: 0 is no. */
-static void the_variable_of_quiet_is_a_truth(void **state)
+OPTIONS_TEST(the_variable_of_quiet_is_a_truth)
 {
 	static const struct {
 		const char *text;
 		int verbose; /* 1: an error */
 	} cases[] = {{"1", -1}, {"yes", -1}, {"0", 0}, {"off", 0}, {"2", 1}, {"banana", 1}};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		char *argv[] = {"version", NULL};
 		struct options o;
 		struct err err = ERR_INIT;
@@ -184,7 +175,7 @@ static void the_variable_of_quiet_is_a_truth(void **state)
 }
 
 /* What scripts may rely on. */
-static void contract_is_spelt_exactly(void **state)
+OPTIONS_TEST(contract_is_spelt_exactly)
 {
 	static const struct {
 		const char *command, *name;
@@ -246,8 +237,7 @@ static void contract_is_spelt_exactly(void **state)
 	        {"keygen", "help", 'h'},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof contract / sizeof contract[0]; i++) {
+	for (size_t i = 0; i < LENGTH(contract); i++) {
 		const struct command *cmd = command_find(contract[i].command);
 		bool found = false;
 		for (size_t j = 0; j < option_count(); j++)
@@ -259,11 +249,10 @@ static void contract_is_spelt_exactly(void **state)
 	}
 }
 
-static void defaults(void **state)
+OPTIONS_TEST(defaults)
 {
 	struct options o;
 
-	(void)state;
 	options_init(&o);
 	assert_int_equal(o.request.settings.size, 0);
 	assert_int_equal(o.request.settings.rank, -1);
@@ -283,7 +272,7 @@ static void defaults(void **state)
 
 /* ---- kinds ---- */
 
-static void sizes(void **state)
+OPTIONS_TEST(sizes)
 {
 	static const struct {
 		const char *text;
@@ -320,13 +309,12 @@ static void sizes(void **state)
 	struct line l;
 	char text[128], message[256];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		snprintf(text, sizeof text, "allreduce x --memory=%s", good[i].text);
 		accepts(&l, text);
 		assert_true(l.o.request.settings.memory == good[i].bytes);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "allreduce x --memory %s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--memory: '%s' is not a size above 0, such as 4096, 64K, 256M or 2GiB",
@@ -340,7 +328,7 @@ static void sizes(void **state)
 	assert_false(l.o.have_count || l.o.have_bytes);
 }
 
-static void durations(void **state)
+OPTIONS_TEST(durations)
 {
 	static const struct {
 		const char *text;
@@ -362,15 +350,14 @@ static void durations(void **state)
 	struct line l;
 	char text[128], message[256];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+	for (size_t i = 0; i < LENGTH(good); i++) {
 		snprintf(text, sizeof text, "barrier --timeout %s", good[i].text);
 		parse(&l, text);
 		if (l.ret || l.o.request.settings.timeout != good[i].ns)
 			fail_msg("%s: %lld %s", good[i].text,
 			         (long long)l.o.request.settings.timeout, l.err.text);
 	}
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "barrier --timeout=%s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--timeout: '%s' is not a duration of 1ms or more, such as 30s, 500ms or "
@@ -382,11 +369,10 @@ static void durations(void **state)
 	assert_true(l.o.ttl == 0);
 }
 
-static void numbers(void **state)
+OPTIONS_TEST(numbers)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "barrier -n 65536 -r 65535 --secret-fd 0");
 	assert_int_equal(l.o.request.settings.size, 65536);
 	assert_int_equal(l.o.request.settings.rank, 65535);
@@ -400,11 +386,10 @@ static void numbers(void **state)
 	refuses("barrier --secret-fd -1", "--secret-fd: '-1' is not a number");
 }
 
-static void ranks(void **state)
+OPTIONS_TEST(ranks)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "barrier -r auto");
 	assert_int_equal(l.o.request.settings.rank, SETTINGS_RANK_AUTO);
 	accepts(&l, "barrier --rank=3");
@@ -414,7 +399,7 @@ static void ranks(void **state)
 	refuses("plan allreduce -r auto", "-r: 'auto' is not a number from 0 to 65535");
 }
 
-static void port_ranges(void **state)
+OPTIONS_TEST(port_ranges)
 {
 	static const char *const bad[] = {
 	        "7000",  "7100-7000", "0-10", "1-65536", "1-",
@@ -422,12 +407,11 @@ static void port_ranges(void **state)
 	struct line l;
 	char text[128], message[256];
 
-	(void)state;
 	accepts(&l, "barrier --port-range 7000-7100");
 	assert_int_equal(l.o.request.settings.addresses.port_lo, 7000);
 	assert_int_equal(l.o.request.settings.addresses.port_hi, 7100);
 	accepts(&l, "barrier --port-range 1-1");
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "barrier --port-range=%s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--port-range: '%s' is not a range of ports, such as 7000-7100", bad[i]);
@@ -435,7 +419,7 @@ static void port_ranges(void **state)
 	}
 }
 
-static void devices(void **state)
+OPTIONS_TEST(devices)
 {
 	static const char *const bad[] = {
 	        "gpu",     "cpu:0",    "cuda:",           "cuda:x",
@@ -445,7 +429,6 @@ static void devices(void **state)
 	struct line l;
 	char text[512], message[600];
 
-	(void)state;
 	accepts(&l, "allreduce x");
 	assert_false(l.o.request.devices.wanted);
 	assert_false(l.o.request.have_devices);
@@ -460,7 +443,7 @@ static void devices(void **state)
 	accepts(&l, "allreduce x --device cpu");
 	assert_false(l.o.request.devices.wanted);
 	assert_true(l.o.request.have_devices);
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		snprintf(text, sizeof text, "allreduce --device=%s", bad[i]);
 		snprintf(message, sizeof message,
 		         "--device: '%s' is not cpu, cuda or cuda:LIST, such as cuda:0,1", bad[i]);
@@ -478,11 +461,10 @@ static void devices(void **state)
 	refuses(text, message);
 }
 
-static void choices(void **state)
+OPTIONS_TEST(choices)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce x --op bxor --order rank --format raw --dtype bf16");
 	assert_int_equal(l.o.request.op, REDUCE_BXOR);
 	assert_true(l.o.request.ordered);
@@ -497,11 +479,10 @@ static void choices(void **state)
 	                                     "avg, band, bor, bxor, land, lor, lxor");
 }
 
-static void outputs(void **state)
+OPTIONS_TEST(outputs)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce -o a -ob x --output=c y --output -");
 	assert_int_equal(l.o.request.noutputs, 4);
 	assert_string_equal(l.o.request.outputs[0], "a");
@@ -515,11 +496,10 @@ static void outputs(void **state)
 
 /* ---- the form of the line ---- */
 
-static void mixed_with_operands(void **state)
+OPTIONS_TEST(mixed_with_operands)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce a --op max b -n 3 - c");
 	assert_int_equal(l.argc, 5);
 	assert_string_equal(l.argv[1], "a");
@@ -530,11 +510,10 @@ static void mixed_with_operands(void **state)
 	assert_int_equal(l.o.request.settings.size, 3);
 }
 
-static void two_dashes_end_options(void **state)
+OPTIONS_TEST(two_dashes_end_options)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "allreduce -n 3 -- --op -v -- x");
 	assert_int_equal(l.argc, 5);
 	assert_string_equal(l.argv[1], "--op");
@@ -543,11 +522,10 @@ static void two_dashes_end_options(void **state)
 	assert_int_equal(l.o.verbose, 0);
 }
 
-static void run_stops_at_its_command(void **state)
+OPTIONS_TEST(run_stops_at_its_command)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "run -n 3 --label allreduce -n 4 --json x");
 	assert_int_equal(l.o.request.settings.size, 3);
 	assert_true(l.o.label);
@@ -560,11 +538,10 @@ static void run_stops_at_its_command(void **state)
 	assert_false(l.o.label);
 }
 
-static void bundles(void **state)
+OPTIONS_TEST(bundles)
 {
 	struct line l;
 
-	(void)state;
 	accepts(&l, "barrier -vvj night -r2");
 	assert_int_equal(l.o.verbose, 2);
 	assert_string_equal(l.o.request.settings.job, "night");
@@ -581,17 +558,15 @@ static void bundles(void **state)
 	refuses("barrier -vj", "-j needs an argument: NAME");
 }
 
-static void arguments_where_they_belong(void **state)
+OPTIONS_TEST(arguments_where_they_belong)
 {
-	(void)state;
 	refuses("barrier --timeout", "--timeout needs an argument: DURATION");
 	refuses("barrier --insecure=1", "--insecure takes no argument");
 	refuses("barrier --json=", "--json takes no argument");
 }
 
-static void unknown_options(void **state)
+OPTIONS_TEST(unknown_options)
 {
-	(void)state;
 	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
 	refuses("barrier --timout 3", "--timout: unknown option; did you mean --timeout?");
 	refuses("barrier --tiemout=3", "--tiemout: unknown option; did you mean --timeout?");
@@ -613,9 +588,8 @@ static void unknown_options(void **state)
 	        " see 'collctl barrier --help'");
 }
 
-static void operand_counts(void **state)
+OPTIONS_TEST(operand_counts)
 {
-	(void)state;
 	refuses("allreduce -o x",
 	        "allreduce: too few operands; usage: collctl allreduce IN... -o OUT");
 	refuses("barrier x", "barrier: 'x' is one operand too many; usage: collctl barrier");
@@ -623,11 +597,10 @@ static void operand_counts(void **state)
 }
 
 /* Scripts get their JSON and people their help wherever the words stand. */
-static void the_first_error_stays(void **state)
+OPTIONS_TEST(the_first_error_stays)
 {
 	struct line l;
 
-	(void)state;
 	parse(&l, "allreduce --frobnicate --op nothing x --json -v");
 	assert_int_equal(l.ret, -1);
 	assert_true(strstr(l.err.text, "frobnicate") != NULL);
@@ -639,7 +612,7 @@ static void the_first_error_stays(void **state)
 	unsetenv("COLLCTL_TIMEOUT");
 }
 
-static void before_the_command(void **state)
+OPTIONS_TEST(before_the_command)
 {
 	char *argv[] = {"collctl", "-v", "--json", "barrier", "-v", NULL};
 	char *bad[] = {"collctl", "--op", "sum", NULL};
@@ -647,7 +620,6 @@ static void before_the_command(void **state)
 	struct options o;
 	struct err err = {.rank = ERR_RANK_SELF};
 
-	(void)state;
 	options_init(&o);
 	assert_int_equal(options_parse_leading(&o, &argc, argv, &err), 0);
 	assert_int_equal(argc, 3);
@@ -663,12 +635,11 @@ static void before_the_command(void **state)
 
 /* ---- the environment ---- */
 
-static void every_option_has_its_variable(void **state)
+OPTIONS_TEST(every_option_has_its_variable)
 {
 	char name[64];
 	int n = 0;
 
-	(void)state;
 	for (size_t i = 0; i < option_count(); i++) {
 		const struct setting *row = option_at(i);
 		if (!option_variable(row, name, sizeof name)) {
@@ -689,11 +660,10 @@ static void every_option_has_its_variable(void **state)
 	assert_true(n > 40);
 }
 
-static void variables_are_applied(void **state)
+OPTIONS_TEST(variables_are_applied)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_SIZE", "5", 1);
 	setenv("COLLCTL_RANK", "auto", 1);
 	setenv("COLLCTL_JOIN_TIMEOUT", "10m", 1);
@@ -720,11 +690,10 @@ static void variables_are_applied(void **state)
 	options_release(&l.o);
 }
 
-static void flags_win(void **state)
+OPTIONS_TEST(flags_win)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_SIZE", "5", 1);
 	setenv("COLLCTL_OUTPUT", "x.npy", 1);
 	setenv("COLLCTL_VERBOSE", "3", 1);
@@ -738,11 +707,10 @@ static void flags_win(void **state)
 	options_release(&l.o);
 }
 
-static void empty_is_unset(void **state)
+OPTIONS_TEST(empty_is_unset)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_SIZE", "", 1);
 	setenv("COLLCTL_INSECURE", "", 1);
 	accepts(&l, "barrier");
@@ -750,9 +718,8 @@ static void empty_is_unset(void **state)
 	assert_false(l.o.request.settings.insecure);
 }
 
-static void malformed_variables_are_named(void **state)
+OPTIONS_TEST(malformed_variables_are_named)
 {
-	(void)state;
 	setenv("COLLCTL_JOIN_TIMEOUT", "soon", 1);
 	refuses("barrier", "COLLCTL_JOIN_TIMEOUT: 'soon' is not a duration of 1ms or more, such as"
 	                   " 30s, 500ms or 2m");
@@ -768,11 +735,10 @@ static void malformed_variables_are_named(void **state)
 	                     "cuda:0,1");
 }
 
-static void variables_of_other_commands_are_ignored(void **state)
+OPTIONS_TEST(variables_of_other_commands_are_ignored)
 {
 	struct line l;
 
-	(void)state;
 	setenv("COLLCTL_OP", "nonsense", 1);
 	setenv("COLLCTL_TTL", "nonsense", 1);
 	setenv("COLLCTL_HELP", "1", 1);
@@ -783,9 +749,8 @@ static void variables_of_other_commands_are_ignored(void **state)
 
 /* ---- what was meant, what is printed ---- */
 
-static void commands_meant(void **state)
+OPTIONS_TEST(commands_meant)
 {
-	(void)state;
 	assert_string_equal(command_near("alreduce"), "allreduce");
 	assert_string_equal(command_near("barier"), "barrier");
 	assert_string_equal(command_near("rnu"), "run");
@@ -796,9 +761,8 @@ static void commands_meant(void **state)
 	assert_null(command_near("allreduceallreduceallreduceallreduce"));
 }
 
-static void commands_are_whole(void **state)
+OPTIONS_TEST(commands_are_whole)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++) {
 		assert_non_null(c->synopsis);
 		assert_true(c->help && c->help[0] >= 'a' && c->help[0] <= 'z');
@@ -832,9 +796,8 @@ static bool lists(const struct command *cmd, const char *name)
 }
 
 /* The help of a command has its options and no others, in lines of a terminal's width. */
-static void help_is_complete(void **state)
+OPTIONS_TEST(help_is_complete)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++) {
 		char *text = NULL;
 		size_t len = 0;
@@ -853,11 +816,10 @@ static void help_is_complete(void **state)
 	}
 }
 
-static void text_of_peers_is_escaped(void **state)
+OPTIONS_TEST(text_of_peers_is_escaped)
 {
 	char buf[64], tiny[6];
 
-	(void)state;
 	assert_string_equal(text_escape(buf, sizeof buf, "plain, {rank} \\"), "plain, {rank} \\");
 	assert_string_equal(text_escape(buf, sizeof buf, "\033[2J\n\t\177"),
 	                    "\\x1b[2J\\x0a\\x09\\x7f");
@@ -1032,9 +994,8 @@ static void gives_twice(const struct command *cmd, const struct setting *row)
 }
 
 /* Of run only the first: the others belong to the program that it starts. */
-static void an_empty_operand_is_an_error(void **state)
+OPTIONS_TEST(an_empty_operand_is_an_error)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (int at = 1; at <= 2 && c->max_args; at++) {
 			char *argv[] = {(char *)c->name, "x", "x", NULL};
@@ -1057,9 +1018,8 @@ static void an_empty_operand_is_an_error(void **state)
 }
 
 /* As a script gives it whose variable is not set. */
-static void an_empty_value_is_an_error(void **state)
+OPTIONS_TEST(an_empty_value_is_an_error)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++) {
 			const struct setting *row = option_at(i);
@@ -1078,9 +1038,8 @@ static void an_empty_value_is_an_error(void **state)
 }
 
 /* Every option with a value, of every command. Lists in one value may be given once. */
-static void the_last_value_counts_or_it_is_an_error(void **state)
+OPTIONS_TEST(the_last_value_counts_or_it_is_an_error)
 {
-	(void)state;
 	for (const struct command *c = commands; c->name; c++)
 		for (size_t i = 0; i < option_count(); i++) {
 			const struct setting *row = option_at(i);
@@ -1094,49 +1053,7 @@ static void the_last_value_counts_or_it_is_an_error(void **state)
 		}
 }
 
-#define T(f) cmocka_unit_test_setup_teardown(f, clear_environment, clear_environment)
-
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        T(rows_are_whole),
-	        T(commands_take_what_jobs_take),
-	        T(the_variable_of_quiet_is_a_truth),
-	        T(names_are_unique),
-	        T(an_empty_operand_is_an_error),
-	        T(an_empty_value_is_an_error),
-	        T(the_last_value_counts_or_it_is_an_error),
-	        T(letters_are_the_same_everywhere),
-	        T(contract_is_spelt_exactly),
-	        T(defaults),
-	        T(sizes),
-	        T(durations),
-	        T(numbers),
-	        T(ranks),
-	        T(port_ranges),
-	        T(devices),
-	        T(choices),
-	        T(outputs),
-	        T(mixed_with_operands),
-	        T(two_dashes_end_options),
-	        T(run_stops_at_its_command),
-	        T(bundles),
-	        T(arguments_where_they_belong),
-	        T(unknown_options),
-	        T(operand_counts),
-	        T(the_first_error_stays),
-	        T(before_the_command),
-	        T(every_option_has_its_variable),
-	        T(variables_are_applied),
-	        T(flags_win),
-	        T(empty_is_unset),
-	        T(malformed_variables_are_named),
-	        T(variables_of_other_commands_are_ignored),
-	        T(commands_meant),
-	        T(commands_are_whole),
-	        T(help_is_complete),
-	        T(text_of_peers_is_escaped),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

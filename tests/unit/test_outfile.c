@@ -2,13 +2,6 @@
  * Output files: all or nothing, whatever call fails. The calls of the C library that outfile.c
  * makes are replaced here by ones that can be told to fail.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -23,6 +16,7 @@
 #include <unistd.h>
 
 #include "lib/data/files/outfile.h"
+#include "tests/unit/unit.h"
 
 /* ---- calls that fail on demand ---- */
 
@@ -177,7 +171,6 @@ static char content[NEW_LEN];
 
 static int into_folder(void **state)
 {
-	(void)state;
 	for (size_t i = 0; i < NEW_LEN; i++)
 		content[i] = (char)('a' + i % 23);
 	return mkdtemp(folder) && !chdir(folder) ? 0 : -1;
@@ -185,7 +178,6 @@ static int into_folder(void **state)
 
 static int empty_folder(void **state)
 {
-	(void)state;
 	memset(&fault, 0, sizeof fault);
 	DIR *d = opendir(".");
 	struct dirent *e;
@@ -275,9 +267,8 @@ static void assert_refused(const char *path, bool force, const char *words)
 
 /* ---- tests ---- */
 
-static void test_new(void **state)
+TEST_WITH(test_new, NULL, empty_folder)
 {
-	(void)state;
 	mode_t mask = umask(027);
 	for (int named = 0; named < 2; named++) {
 		fault.no_tmpfile = named;
@@ -293,9 +284,8 @@ static void test_new(void **state)
 	umask(mask);
 }
 
-static void test_replace_keeps_mode(void **state)
+TEST_WITH(test_replace_keeps_mode, NULL, empty_folder)
 {
-	(void)state;
 	for (int named = 0; named < 2; named++) {
 		fault.no_tmpfile = named;
 		put("x", old, OLD_LEN, 0604);
@@ -305,9 +295,8 @@ static void test_replace_keeps_mode(void **state)
 	}
 }
 
-static void test_empty(void **state)
+TEST_WITH(test_empty, NULL, empty_folder)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	assert_int_equal(outfile_open(&f, "empty", 0, true, false, &err), 0);
@@ -318,9 +307,8 @@ static void test_empty(void **state)
 }
 
 /* Until the commit the folder shows the old file; sealed and given up, nothing else is left. */
-static void test_nothing_before_commit(void **state)
+TEST_WITH(test_nothing_before_commit, NULL, empty_folder)
 {
-	(void)state;
 	for (int named = 0; named < 2; named++)
 		for (int sealed = 0; sealed < 2; sealed++) {
 			struct outfile f;
@@ -340,9 +328,8 @@ static void test_nothing_before_commit(void **state)
 		}
 }
 
-static void test_read_back(void **state)
+TEST_WITH(test_read_back, NULL, empty_folder)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	char buf[5000];
@@ -357,17 +344,15 @@ static void test_read_back(void **state)
 	outfile_release(&f);
 }
 
-static void test_short_writes(void **state)
+TEST_WITH(test_short_writes, NULL, empty_folder)
 {
-	(void)state;
 	fault.at_most = 1001;
 	fault.interrupt = 5;
 	assert_written("x", true, false);
 }
 
-static void test_past_the_end(void **state)
+TEST_WITH(test_past_the_end, NULL, empty_folder)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	assert_int_equal(outfile_open(&f, "x", 10, true, false, &err), 0);
@@ -377,17 +362,15 @@ static void test_past_the_end(void **state)
 	outfile_release(&f);
 }
 
-static void test_no_fallocate(void **state)
+TEST_WITH(test_no_fallocate, NULL, empty_folder)
 {
-	(void)state;
 	fault.no_fallocate = true;
 	assert_written("x", true, false);
 }
 
 /* A file that isn't as long as it should be doesn't pass the seal. */
-static void test_truncated_behind_our_back(void **state)
+TEST_WITH(test_truncated_behind_our_back, NULL, empty_folder)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	assert_int_equal(outfile_open(&f, "x", NEW_LEN, true, false, &err), 0);
@@ -400,9 +383,8 @@ static void test_truncated_behind_our_back(void **state)
 }
 
 /* Each call fails in turn: the error is 4, the old file is whole, nothing else is there. */
-static void test_each_failure(void **state)
+TEST_WITH(test_each_failure, NULL, empty_folder)
 {
-	(void)state;
 	static const struct {
 		enum call call;
 		int skip, error;
@@ -417,7 +399,7 @@ static void test_each_failure(void **state)
 	        {FCHMOD, 0, EPERM},     {RENAMEAT2, 0, EIO},    {RENAMEAT2, 0, EACCES},
 	};
 	for (int named = 0; named < 2; named++)
-		for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+		for (size_t i = 0; i < LENGTH(faults); i++) {
 			struct err err;
 			memset(&fault, 0, sizeof fault);
 			put("x", old, OLD_LEN, 0644);
@@ -440,9 +422,8 @@ static void test_each_failure(void **state)
 
 /* The folder's fsync comes after the rename: the caller gets the error, and the new file is there.
  */
-static void test_folder_sync_fails(void **state)
+TEST_WITH(test_folder_sync_fails, NULL, empty_folder)
 {
-	(void)state;
 	struct err err;
 	put("x", old, OLD_LEN, 0644);
 	fault.call = FSYNC;
@@ -455,9 +436,8 @@ static void test_folder_sync_fails(void **state)
 }
 
 /* A temporary name that is taken is not an error, but not for ever. */
-static void test_names_taken(void **state)
+TEST_WITH(test_names_taken, NULL, empty_folder)
 {
-	(void)state;
 	struct err err;
 	fault.call = LINKAT;
 	fault.error = EEXIST;
@@ -476,11 +456,10 @@ static void test_names_taken(void **state)
 }
 
 /* A file system or a filter of system calls that does not know the trial's flag. */
-static void test_trial_without_flag(void **state)
+TEST_WITH(test_trial_without_flag, NULL, empty_folder)
 {
 	static const int errors[] = {EINVAL, ENOSYS, EOPNOTSUPP, EPERM};
-	(void)state;
-	for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+	for (size_t i = 0; i < LENGTH(errors); i++) {
 		struct err err;
 		memset(&fault, 0, sizeof fault);
 		fault.call = RENAMEAT2;
@@ -501,9 +480,8 @@ static void test_trial_without_flag(void **state)
 	}
 }
 
-static void test_no_sync(void **state)
+TEST_WITH(test_no_sync, NULL, empty_folder)
 {
-	(void)state;
 	assert_written("x", false, false);
 	assert_int_equal(fault.fsyncs, 0);
 	assert_written("x", true, false);
@@ -511,9 +489,8 @@ static void test_no_sync(void **state)
 }
 
 /* Write-back starts once a chunk of 8 MiB, and its errors count. */
-static void test_early_write_back(void **state)
+TEST_WITH(test_early_write_back, NULL, empty_folder)
 {
-	(void)state;
 	enum { MIB = 1 << 20 };
 	struct outfile f;
 	struct err err = {0};
@@ -535,9 +512,8 @@ static void test_early_write_back(void **state)
 	free(mib);
 }
 
-static void test_targets(void **state)
+TEST_WITH(test_targets, NULL, empty_folder)
 {
-	(void)state;
 	assert_refused("", false, "is a directory");
 	assert_refused(".", false, "is a directory");
 	assert_refused("nowhere/", false, "is a directory");
@@ -559,9 +535,8 @@ static void test_targets(void **state)
 	assert_written(longest, false, false);
 }
 
-static void test_symlinks(void **state)
+TEST_WITH(test_symlinks, NULL, empty_folder)
 {
-	(void)state;
 	put("file", old, OLD_LEN, 0600);
 	assert_int_equal(symlink("file", "link"), 0);
 	assert_refused("link", false, "is a symbolic link");
@@ -589,9 +564,8 @@ static void test_symlinks(void **state)
 }
 
 /* A link of a user who owns neither the file nor the folder, and one of the folder's owner. */
-static void test_foreign_links(void **state)
+TEST_WITH(test_foreign_links, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	struct outfile f;
 	bool exists;
@@ -629,9 +603,8 @@ static void test_foreign_links(void **state)
 
 /* The attributes of a file that no rename may replace are found before data move, and at the seal.
  */
-static void test_attributes(void **state)
+TEST_WITH(test_attributes, NULL, empty_folder)
 {
-	(void)state;
 	static const struct {
 		const char *on, *set, *unset, *words;
 	} cases[] = {
@@ -640,7 +613,7 @@ static void test_attributes(void **state)
 	        {".", "+i", "-i", "x: its folder is immutable"},
 	        {".", "+a", "-a", "x: its folder is only for appending"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		char set[64], unset[64];
 		struct outfile f;
 		struct err err = {0};
@@ -664,9 +637,8 @@ static void test_attributes(void **state)
 }
 
 /* Someone puts another file at the temporary name between seal and commit. */
-static void test_temp_race(void **state)
+TEST_WITH(test_temp_race, NULL, empty_folder)
 {
-	(void)state;
 	struct outfile f;
 	struct err err = {0};
 	put("x", old, OLD_LEN, 0644);
@@ -681,9 +653,8 @@ static void test_temp_race(void **state)
 	assert_content("x", old, OLD_LEN);
 }
 
-static void test_file_size_limit(void **state)
+TEST_WITH(test_file_size_limit, NULL, empty_folder)
 {
-	(void)state;
 	struct rlimit before, small;
 	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
 	small = before;
@@ -703,9 +674,8 @@ static void test_file_size_limit(void **state)
 	}
 }
 
-static void test_release_zeroed(void **state)
+TEST(test_release_zeroed)
 {
-	(void)state;
 	struct outfile f = {0};
 	outfile_release(&f);
 	assert_true(fcntl(0, F_GETFD) != -1 || errno == EBADF);
@@ -714,30 +684,6 @@ static void test_release_zeroed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(test_new, empty_folder),
-	        cmocka_unit_test_teardown(test_replace_keeps_mode, empty_folder),
-	        cmocka_unit_test_teardown(test_empty, empty_folder),
-	        cmocka_unit_test_teardown(test_nothing_before_commit, empty_folder),
-	        cmocka_unit_test_teardown(test_read_back, empty_folder),
-	        cmocka_unit_test_teardown(test_short_writes, empty_folder),
-	        cmocka_unit_test_teardown(test_past_the_end, empty_folder),
-	        cmocka_unit_test_teardown(test_no_fallocate, empty_folder),
-	        cmocka_unit_test_teardown(test_truncated_behind_our_back, empty_folder),
-	        cmocka_unit_test_teardown(test_each_failure, empty_folder),
-	        cmocka_unit_test_teardown(test_folder_sync_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_names_taken, empty_folder),
-	        cmocka_unit_test_teardown(test_trial_without_flag, empty_folder),
-	        cmocka_unit_test_teardown(test_no_sync, empty_folder),
-	        cmocka_unit_test_teardown(test_early_write_back, empty_folder),
-	        cmocka_unit_test_teardown(test_targets, empty_folder),
-	        cmocka_unit_test_teardown(test_symlinks, empty_folder),
-	        cmocka_unit_test_teardown(test_foreign_links, empty_folder),
-	        cmocka_unit_test_teardown(test_attributes, empty_folder),
-	        cmocka_unit_test_teardown(test_temp_race, empty_folder),
-	        cmocka_unit_test_teardown(test_file_size_limit, empty_folder),
-	        cmocka_unit_test(test_release_zeroed),
-	};
 	signal(SIGXFSZ, SIG_IGN);
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

@@ -1,34 +1,27 @@
 /* The pacer: a bucket of tokens at given times; connections that share a limit. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/net/conn.h"
 #include "lib/net/pacer.h"
+#include "tests/unit/unit.h"
 
 #define SECOND NS_PER_SEC
 
 /* ---- the bucket ---- */
 
-static void a_bucket_begins_full(void **state)
+TEST(a_bucket_begins_full)
 {
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, 20u << 20, 5);
 	assert_int_equal(bucket_has(&b, 5), 1 << 20);
 	bucket_init(&b, 100, 5);
 	assert_int_equal(bucket_has(&b, 5), PACER_PIECE);
 }
 
-static void tokens_accrue_up_to_the_burst(void **state)
+TEST(tokens_accrue_up_to_the_burst)
 {
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, 1000000, 0);
 	bucket_take(&b, bucket_has(&b, 0));
 	assert_int_equal(bucket_has(&b, 0), 0);
@@ -39,11 +32,10 @@ static void tokens_accrue_up_to_the_burst(void **state)
 	assert_int_equal(bucket_has(&b, 100 * SECOND), 50000);
 }
 
-static void parts_of_tokens_count(void **state)
+TEST(parts_of_tokens_count)
 {
 	struct bucket b;
 	uint64_t taken = 0;
-	(void)state;
 	bucket_init(&b, 3, 0);
 	bucket_take(&b, bucket_has(&b, 0));
 	for (int64_t now = 0; now <= 7 * SECOND; now += SECOND / 10) {
@@ -54,10 +46,9 @@ static void parts_of_tokens_count(void **state)
 	assert_in_range(taken, 20, 21);
 }
 
-static void it_knows_when_there_is_a_token(void **state)
+TEST(it_knows_when_there_is_a_token)
 {
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, 4, 0);
 	assert_int_equal(bucket_ready(&b), 0);
 	bucket_take(&b, bucket_has(&b, 0));
@@ -67,13 +58,12 @@ static void it_knows_when_there_is_a_token(void **state)
 	assert_int_equal(bucket_has(&b, at), 1);
 }
 
-static void no_time_passes_more_than_rate_and_burst(void **state)
+TEST(no_time_passes_more_than_rate_and_burst)
 {
 	const uint64_t rate = 123457;
 	uint64_t random = 1, taken = 0;
 	int64_t now = 0;
 	struct bucket b;
-	(void)state;
 	bucket_init(&b, rate, now);
 	for (int i = 0; i < 10000; i++) {
 		random = random * 6364136223846793005u + 1442695040888963407u;
@@ -133,12 +123,11 @@ static size_t received(void)
 	return sum;
 }
 
-static void connections_share_the_limit(void **state)
+TEST(connections_share_the_limit)
 {
 	const uint64_t rate = 256u << 10;
 	struct err err = {0};
 	struct pacer p;
-	(void)state;
 	assert_int_equal(loop_init(&loop, &err), 0);
 	int64_t began = clock_ns();
 	pacer_init(&p, &loop, rate);
@@ -162,11 +151,10 @@ static void connections_share_the_limit(void **state)
 	loop_release(&loop);
 }
 
-static void a_connection_that_waits_can_be_freed(void **state)
+TEST(a_connection_that_waits_can_be_freed)
 {
 	struct err err = {0};
 	struct pacer p;
-	(void)state;
 	assert_int_equal(loop_init(&loop, &err), 0);
 	pacer_init(&p, &loop, 1);
 	for (int i = 0; i < LANES; i++) {
@@ -188,14 +176,5 @@ static void a_connection_that_waits_can_be_freed(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_bucket_begins_full),
-	        cmocka_unit_test(tokens_accrue_up_to_the_burst),
-	        cmocka_unit_test(parts_of_tokens_count),
-	        cmocka_unit_test(it_knows_when_there_is_a_token),
-	        cmocka_unit_test(no_time_passes_more_than_rate_and_burst),
-	        cmocka_unit_test(connections_share_the_limit),
-	        cmocka_unit_test(a_connection_that_waits_can_be_freed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,10 +1,4 @@
 /* The keys of the pairs of ranks: what they are, and that every pair has another one. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <stdbool.h>
@@ -12,6 +6,7 @@
 #include <string.h>
 
 #include "lib/job/pair_keys.h"
+#include "tests/unit/unit.h"
 
 static const char known[] = "thirty-two bytes for this test..";
 static bool draws_known;
@@ -42,13 +37,12 @@ static void get(struct pair_keys *k, int a, int b, uint8_t key[TLS_KEY_BYTES])
 }
 
 /* HKDF-Expand by other functions of OpenSSL. */
-static void is_hkdf_expand(void **state)
+TEST(is_hkdf_expand)
 {
 	static const int pairs[][2] = {{0, 1}, {0, 65535}, {65534, 65535}, {11, 1}, {7, 7}};
 	uint8_t key[TLS_KEY_BYTES], want[TLS_KEY_BYTES];
 	char info[64];
 	size_t len;
-	(void)state;
 	draws_known = true;
 	struct pair_keys *k = open_keys();
 	draws_known = false;
@@ -66,13 +60,12 @@ static void is_hkdf_expand(void **state)
 	pair_keys_free(k);
 }
 
-static void every_pair_has_another(void **state)
+TEST(every_pair_has_another)
 {
 	enum { N = 24 };
 	static uint8_t keys[N][N][TLS_KEY_BYTES];
 	struct pair_keys *k = open_keys(), *other = open_keys();
 	uint8_t key[TLS_KEY_BYTES];
-	(void)state;
 	for (int a = 0; a < N; a++)
 		for (int b = 0; b < N; b++)
 			get(k, a, b, keys[a][b]);
@@ -94,9 +87,5 @@ static void every_pair_has_another(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(is_hkdf_expand),
-	        cmocka_unit_test(every_pair_has_another),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

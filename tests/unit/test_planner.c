@@ -1,15 +1,10 @@
 /* The planner: what rank 0 chooses from what all ranks offer, as every rank then reads it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 
 #include "algorithms/table.h"
 #include "lib/coll/agreement/planner.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 3
 
@@ -99,12 +94,11 @@ static void end(struct world *w)
 
 static const uint64_t same[SIZE] = {5, 5, 5};
 
-static void all_ranks_get_the_same_terms(void **state)
+TEST(all_ranks_get_the_same_terms)
 {
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	assert_int_equal(decide(&w, &err), 0);
 	for (int r = 0; r < SIZE; r++) {
@@ -120,11 +114,10 @@ static void all_ranks_get_the_same_terms(void **state)
 	end(&w);
 }
 
-static void a_named_algorithm_is_taken(void **state)
+TEST(a_named_algorithm_is_taken)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .algorithm = "ring"}, DTYPE_F32,
 	      same);
 	assert_int_equal(decide(&w, &err), 0);
@@ -136,13 +129,12 @@ static void a_named_algorithm_is_taken(void **state)
 }
 
 /* Little memory makes many windows. */
-static void memory_makes_windows(void **state)
+TEST(memory_makes_windows)
 {
 	static const uint64_t many[SIZE] = {1u << 20, 1u << 20, 1u << 20};
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, many);
 	w.plan.memory = 1u << 20;
 	assert_int_equal(decide(&w, &err), 0);
@@ -152,13 +144,12 @@ static void memory_makes_windows(void **state)
 	end(&w);
 }
 
-static void joined_rows_are_told_to_all(void **state)
+TEST(joined_rows_are_told_to_all)
 {
 	static const uint64_t rows[SIZE] = {4, 0, 9};
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, rows);
 	assert_int_equal(decide(&w, &err), 0);
 	for (int r = 0; r < SIZE; r++) {
@@ -170,7 +161,7 @@ static void joined_rows_are_told_to_all(void **state)
 }
 
 /* Cuts that differ: every rank learns what comes to it; cuts that are alike need not be told. */
-static void an_alltoall_is_transposed(void **state)
+TEST(an_alltoall_is_transposed)
 {
 	/* Also of two ranks alike, and as even as possible. */
 	uint64_t kinds[][SIZE][SIZE] = {{{1, 2, 2}, {0, 5, 0}, {3, 1, 1}},
@@ -181,7 +172,6 @@ static void an_alltoall_is_transposed(void **state)
 	struct err err = {0};
 	struct terms_form form;
 	struct world w;
-	(void)state;
 	for (int i = -1; i < 5; i++) {
 		uint64_t(*cuts)[SIZE] = kinds[i < 0 ? 0 : i];
 		const bool uneven = i >= 0 && i < 3;
@@ -200,11 +190,10 @@ static void an_alltoall_is_transposed(void **state)
 	}
 }
 
-static void weights_add_up(void **state)
+TEST(weights_add_up)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .op = REDUCE_AVG}, DTYPE_F32, same);
 	w.offers[1].weights = 0.5;
 	w.offers[1].weighted = true;
@@ -222,7 +211,7 @@ static void weights_add_up(void **state)
 }
 
 /* Of several groups of readers the largest, and of no group none. */
-static void the_same_inputs_are_found(void **state)
+TEST(the_same_inputs_are_found)
 {
 	static const struct {
 		uint64_t reads[SIZE];
@@ -234,8 +223,7 @@ static void the_same_inputs_are_found(void **state)
 	struct err err = {0};
 	struct world w;
 	int ranks[SIZE];
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 		for (int r = 0; r < SIZE; r++)
 			w.offers[r].reads = cases[i].reads[r];
@@ -247,11 +235,10 @@ static void the_same_inputs_are_found(void **state)
 }
 
 /* The rank with the lowest --limit-rate decides. */
-static void the_lowest_limit_counts(void **state)
+TEST(the_lowest_limit_counts)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	w.offers[0].limit_rate = 5000;
 	w.offers[2].limit_rate = 1000;
@@ -267,13 +254,12 @@ static void see_host(void *ctx, const struct select_args *args, const struct sel
 }
 
 /* The choice of `auto` gets the ranks' hosts. */
-static void the_choice_knows_the_hosts(void **state)
+TEST(the_choice_knows_the_hosts)
 {
 	static const int host[SIZE] = {0, 0, 1};
 	const int *seen = NULL;
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	w.agreed.host = host;
 	w.selected = see_host;
@@ -284,11 +270,10 @@ static void the_choice_knows_the_hosts(void **state)
 }
 
 /* Of tensors in Fortran's order all ranks' must be the same to stay so. */
-static void orders_are_compared(void **state)
+TEST(orders_are_compared)
 {
 	static const uint64_t orders[][SIZE] = {
 	        {7, 7, 7}, {7, 7, 9}, {OFFER_ORDER_MIXED, OFFER_ORDER_MIXED, OFFER_ORDER_MIXED}};
-	(void)state;
 	for (int i = 0; i < 3; i++) {
 		struct err err = {0};
 		struct world w;
@@ -302,11 +287,10 @@ static void orders_are_compared(void **state)
 }
 
 /* An allreduce has one result, which rank 0 writes; those of a scan differ. */
-static void outputs_of_one_place(void **state)
+TEST(outputs_of_one_place)
 {
 	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_SCAN};
 	static const uint64_t place = 77;
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct err err = {0};
 		struct buf b;
@@ -332,11 +316,10 @@ static void outputs_of_one_place(void **state)
 }
 
 /* What a peer has sent can be read, and yet can't be. */
-static void offers_that_can_t_be(void **state)
+TEST(offers_that_can_t_be)
 {
 	struct err err = {0};
 	struct world w;
-	(void)state;
 	begin(&w, (struct coll_request){.kind = COLL_ALLGATHER}, DTYPE_F32, same);
 	w.offers[1].content.has = OFFER_NOTHING;
 	assert_int_equal(decide(&w, &err), -1);
@@ -357,19 +340,5 @@ static void offers_that_can_t_be(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(all_ranks_get_the_same_terms),
-	        cmocka_unit_test(a_named_algorithm_is_taken),
-	        cmocka_unit_test(memory_makes_windows),
-	        cmocka_unit_test(joined_rows_are_told_to_all),
-	        cmocka_unit_test(an_alltoall_is_transposed),
-	        cmocka_unit_test(weights_add_up),
-	        cmocka_unit_test(the_same_inputs_are_found),
-	        cmocka_unit_test(the_lowest_limit_counts),
-	        cmocka_unit_test(the_choice_knows_the_hosts),
-	        cmocka_unit_test(orders_are_compared),
-	        cmocka_unit_test(outputs_of_one_place),
-	        cmocka_unit_test(offers_that_can_t_be),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,8 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,18 +7,17 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/private.h"
+#include "tests/unit/unit.h"
 
 static char dir[] = "/tmp/collctl-private.XXXXXX";
 
 static int make_dir(void **state)
 {
-	(void)state;
 	return mkdtemp(dir) ? chdir(dir) : -1;
 }
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	unlink("token");
 	unlink("link");
 	return chdir("/") || rmdir(dir);
@@ -49,9 +43,8 @@ static void assert_refused(const char *says)
 		fail_msg("'%s' does not say '%s'", e.text, says);
 }
 
-static void test_line(void **state)
+TEST(test_line)
 {
-	(void)state;
 	static const struct {
 		const char *file, *line;
 	} rows[] = {
@@ -65,7 +58,7 @@ static void test_line(void **state)
 	};
 	char text[16];
 	struct err e = {0};
-	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		put_file(rows[i].file, strlen(rows[i].file), 0600);
 		assert_int_equal(private_line("token", "", text, sizeof text, &e), 0);
 		assert_string_equal(text, rows[i].line);
@@ -76,11 +69,10 @@ static void test_line(void **state)
 	assert_refused("more than 15 bytes");
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
-	(void)state;
 	static const mode_t modes[] = {0640, 0604, 0620, 0602, 0666};
-	for (size_t i = 0; i < sizeof modes / sizeof modes[0]; i++) {
+	for (size_t i = 0; i < LENGTH(modes); i++) {
 		put_file("letmein\n", 8, modes[i]);
 		assert_refused("chmod 600 token");
 	}
@@ -96,9 +88,8 @@ static void test_refused(void **state)
 	assert_refused("not a regular file; not a pipe");
 }
 
-static void test_variable(void **state)
+TEST(test_variable)
 {
-	(void)state;
 	struct err e = {0};
 	assert_int_equal(private_set_variable("PRIVATE_TEST", "a value"), 0);
 	const char *kept = getenv("PRIVATE_TEST");
@@ -113,9 +104,8 @@ static void test_variable(void **state)
 	assert_int_equal(e.code, 0);
 }
 
-static void test_heap(void **state)
+TEST(test_heap)
 {
-	(void)state;
 	char *p = private_realloc(NULL, 4);
 	assert_non_null(p);
 	memcpy(p, "key", 4);
@@ -138,9 +128,8 @@ static void test_heap(void **state)
 }
 
 /* What a secret buffer drops is wiped where it lay; it holds the same bytes as any other. */
-static void test_buffer(void **state)
+TEST(test_buffer)
 {
-	(void)state;
 	struct buf b;
 	buf_init_secret(&b, 4096);
 	for (int i = 0; i < 200; i++)
@@ -157,10 +146,5 @@ static void test_buffer(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_line),     cmocka_unit_test(test_refused),
-	        cmocka_unit_test(test_variable), cmocka_unit_test(test_heap),
-	        cmocka_unit_test(test_buffer),
-	};
-	return cmocka_run_group_tests_name("private", tests, make_dir, remove_dir);
+	return unit_run(make_dir, remove_dir);
 }

@@ -1,17 +1,12 @@
 /* What --progress shows: the line at every width, the JSON, the rate. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cmd/text/bar.h"
 #include "cmd/text/progress_text.h"
 #include "lib/base/clock.h"
+#include "tests/unit/unit.h"
 
 #define MIB (1024.0 * 1024)
 #define GIB (1024 * MIB)
@@ -33,9 +28,8 @@ static void shows(int width, const struct progress_now *now, double rate, const 
 	assert_string_equal(progress_line(line, sizeof line, width, "allreduce", now, rate), want);
 }
 
-static void test_widths(void **state)
+TEST(test_widths)
 {
-	(void)state;
 	struct progress_now now = running(1.2 * GIB, 2.8 * GIB);
 	const double rate = 612 * MIB;
 	now.slowest = 2;
@@ -57,15 +51,14 @@ static void test_widths(void **state)
 }
 
 /* Whatever is shown fits, with a column to spare so that no terminal wraps. */
-static void test_fits(void **state)
+TEST(test_fits)
 {
-	(void)state;
 	static const double rates[] = {-1, 0, 3, 999, 1023.7, 5e6, 9e17};
 	static const double totals[] = {0, 1, 1023, 1024, 1e6, 1e12, 1.8e19};
 	char line[BAR_MAX];
 	for (int width = 6; width < 300; width++)
-		for (size_t t = 0; t < sizeof totals / sizeof *totals; t++)
-			for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+		for (size_t t = 0; t < LENGTH(totals); t++)
+			for (size_t r = 0; r < LENGTH(rates); r++) {
 				struct progress_now now = running(totals[t] / 3, totals[t]);
 				now.slowest = 65535;
 				now.slowest_done = 1;
@@ -75,9 +68,8 @@ static void test_fits(void **state)
 			}
 }
 
-static void test_small_buffer(void **state)
+TEST(test_small_buffer)
 {
-	(void)state;
 	struct progress_now now = running(5, 10);
 	for (size_t cap = 1; cap < 40; cap++) {
 		char *line = malloc(cap); /* exactly, for the sanitizer */
@@ -88,9 +80,8 @@ static void test_small_buffer(void **state)
 	}
 }
 
-static void test_unknown(void **state)
+TEST(test_unknown)
 {
-	(void)state;
 	struct progress_now now = running(0, 0);
 	now.doing = "waiting for ranks";
 	shows(80, &now, -1, "allreduce  waiting for ranks");
@@ -119,9 +110,8 @@ static void left(double seconds, const char *want)
 	assert_string_equal(rate + strlen(want), "  run");
 }
 
-static void test_times(void **state)
+TEST(test_times)
 {
-	(void)state;
 	left(0.04, "0.0 s left");
 	left(2.64, "2.6 s left");
 	left(9.94, "9.9 s left");
@@ -143,9 +133,8 @@ static void amount(double bytes, const char *want)
 	assert_string_equal(line, whole);
 }
 
-static void test_amounts(void **state)
+TEST(test_amounts)
 {
-	(void)state;
 	amount(1, "1 B");
 	amount(1023, "1023 B");
 	amount(1024, "1.0 KiB");
@@ -156,9 +145,8 @@ static void test_amounts(void **state)
 }
 
 /* Names of hosts come from other ranks: they are escaped, and cut by columns. */
-static void test_names(void **state)
+TEST(test_names)
 {
-	(void)state;
 	struct joined joined = {
 	        .here = 1, .size = 2, .by_host = true, .names = "\346\250\241\346\250\241\302\233"};
 	struct progress_now now = {
@@ -175,9 +163,8 @@ static void test_names(void **state)
 	json_decref(object);
 }
 
-static void test_counts(void **state)
+TEST(test_counts)
 {
-	(void)state;
 	struct progress_now now = running(4, 6);
 	char line[BAR_MAX];
 
@@ -201,9 +188,8 @@ static void json_is(const struct progress_now *now, double rate, const char *wan
 	json_decref(expected);
 }
 
-static void test_json(void **state)
+TEST(test_json)
 {
-	(void)state;
 	struct progress_now now = {.rank = -1, .phase = "join", .doing = "x", .slowest = -1};
 	json_is(&now, -1,
 	        "{\"progress\":{\"rank\":null,\"phase\":\"join\",\"moved\":0,\"total\":null,"
@@ -222,9 +208,8 @@ static void test_json(void **state)
 }
 
 /* The ranks are done when the slowest is. */
-static void test_slowest(void **state)
+TEST(test_slowest)
 {
-	(void)state;
 	struct progress_now now = running(100 * MIB, 300 * MIB);
 	now.slowest = 1;
 	now.slowest_done = 0.25;
@@ -240,9 +225,8 @@ static void test_slowest(void **state)
 	      "allreduce  100%  300 of 300 MiB  100 MiB/s  6.0 s left  run  slowest: rank 1 (25%)");
 }
 
-static void test_meter_from_a_start(void **state)
+TEST(test_meter_from_a_start)
 {
-	(void)state;
 	struct meter m = {0};
 	meter_start(&m, 5 * NS_PER_SEC);
 	assert_true(meter_rate(&m) < 0);
@@ -255,9 +239,8 @@ static void test_meter_from_a_start(void **state)
 	assert_float_equal(meter_rate(&m), 100, 1);
 }
 
-static void test_meter(void **state)
+TEST(test_meter)
 {
-	(void)state;
 	struct meter m = {0};
 	int64_t at = 5 * NS_PER_SEC;
 	uint64_t moved = 0;
@@ -327,9 +310,8 @@ static void estimate_holds(double (*bytes)(int tick))
 	}
 }
 
-static void test_time_left(void **state)
+TEST(test_time_left)
 {
-	(void)state;
 	estimate_holds(constant);
 	estimate_holds(slowing);
 	estimate_holds(bursty);
@@ -337,15 +319,5 @@ static void test_time_left(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_widths),       cmocka_unit_test(test_fits),
-	        cmocka_unit_test(test_unknown),      cmocka_unit_test(test_counts),
-	        cmocka_unit_test(test_small_buffer), cmocka_unit_test(test_times),
-	        cmocka_unit_test(test_amounts),      cmocka_unit_test(test_names),
-	        cmocka_unit_test(test_json),         cmocka_unit_test(test_meter),
-	        cmocka_unit_test(test_slowest),      cmocka_unit_test(test_meter_from_a_start),
-	        cmocka_unit_test(test_time_left),
-	};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,21 +1,15 @@
 /* The control messages' bodies: out and in again, cut at every byte, and with every byte wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/job/proto.h"
+#include "tests/unit/unit.h"
 
-static void hello_comes_back(void **state)
+TEST(hello_comes_back)
 {
 	struct hello h = {.version = 7, .rank = PROTO_RANK_AUTO, .size = 65536}, back;
 	uint8_t o[GATE_OPENING];
-	(void)state;
 	memcpy(h.jobtag, "jobs tag", sizeof h.jobtag);
 	memcpy(h.launch, "a launch", sizeof h.launch);
 	hello_encode(&h, o);
@@ -55,12 +49,11 @@ static struct intent full_intent(void)
 	return in;
 }
 
-static void intent_comes_back(void **state)
+TEST(intent_comes_back)
 {
 	struct intent in = full_intent(), back;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	assert_int_equal(in.nfacts, FACTS_MAX);
 	assert_true(in.crowded);
 	assert_non_null(strstr(in.facts[5].value, "fff... (599 characters, XXH3 "));
@@ -85,11 +78,10 @@ static void intent_comes_back(void **state)
 }
 
 /* What differs behind the cut differs still. */
-static void long_values_stay_apart(void **state)
+TEST(long_values_stay_apart)
 {
 	struct intent in = {0};
 	char value[4000];
-	(void)state;
 	memset(value, '7', sizeof value);
 	value[sizeof value - 1] = '\0';
 	intent_add(&in, "a", value);
@@ -104,12 +96,11 @@ static void long_values_stay_apart(void **state)
 	assert_false(in.crowded);
 }
 
-static void details_are_bounded(void **state)
+TEST(details_are_bounded)
 {
 	struct intent in = {0}, back;
 	struct plan p = {.windows = 1, .streams = 1}, plan;
 	uint8_t *bytes = calloc(1, DETAILS_MAX + 1);
-	(void)state;
 	assert_non_null(bytes);
 	for (size_t more = 0; more < 2; more++) {
 		int want = more ? -1 : 0;
@@ -141,11 +132,10 @@ static uint8_t *exactly(const uint8_t *p, size_t n)
 	return copy;
 }
 
-static void intent_cut_anywhere(void **state)
+TEST(intent_cut_anywhere)
 {
 	struct intent in = full_intent(), back;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1u << 20);
 	intent_encode(&in, &b);
 	for (size_t n = 0; n < b.len; n++) {
@@ -163,11 +153,10 @@ static void intent_cut_anywhere(void **state)
 }
 
 /* Any byte may have any value: an answer or an error, and strings that end. */
-static void intent_with_wrong_bytes(void **state)
+TEST(intent_with_wrong_bytes)
 {
 	struct intent in = full_intent(), back;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1u << 20);
 	intent_encode(&in, &b);
 	for (size_t i = 0; i < b.len; i++)
@@ -208,12 +197,11 @@ static struct plan full_plan(void)
 	return p;
 }
 
-static void plan_comes_back(void **state)
+TEST(plan_comes_back)
 {
 	struct plan p = full_plan(), back;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1000);
 	plan_encode(&p, &b);
 	buf_put_u8(&b, 77); /* what follows is left to the caller */
@@ -240,11 +228,10 @@ static void plan_comes_back(void **state)
 	buf_release(&b);
 }
 
-static void impossible_plans(void **state)
+TEST(impossible_plans)
 {
 	static const uint32_t cases[][2] = {{0, 1}, {1, 0}, {1, 65}, {1, UINT32_MAX}};
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct plan p = full_plan(), back;
 		struct err err = {0};
 		struct buf b;
@@ -259,10 +246,9 @@ static void impossible_plans(void **state)
 	}
 }
 
-static void errors_come_back(void **state)
+TEST(errors_come_back)
 {
 	static const int codes[] = {0, 1, 11, 130, 143}, ranks[] = {ERR_RANK_SELF, 0, 65535};
-	(void)state;
 	for (size_t c = 0; c < 5; c++)
 		for (size_t r = 0; r < 3; r++) {
 			struct err e = {.code = codes[c], .rank = ranks[r]}, back;
@@ -293,12 +279,11 @@ static void errors_come_back(void **state)
 		}
 }
 
-static void presences_come_back(void **state)
+TEST(presences_come_back)
 {
 	struct presence p, back;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	memset(&p, 0, sizeof p);
 	p.has_input = p.finds_root = true;
 	host_name_make(p.host, "node\x1b[2Ja");
@@ -325,13 +310,12 @@ static void presences_come_back(void **state)
 	buf_release(&b);
 }
 
-static void welcomes_and_joined_come_back(void **state)
+TEST(welcomes_and_joined_come_back)
 {
 	struct welcome w = {.rank = 3, .coordinator = -1, .root = 65535, .host = "nodea"}, w2;
 	struct joined j = {.here = 3, .size = 4, .by_host = true, .names = "nodea, nodeb"}, j2;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init(&b, 4096);
 	welcome_encode(&w, &b);
 	assert_int_equal(welcome_decode(&w2, view_of(b.data, b.len), &err), 0);
@@ -352,12 +336,11 @@ static void welcomes_and_joined_come_back(void **state)
 	buf_release(&b);
 }
 
-static void an_error_s_text_is_escaped(void **state)
+TEST(an_error_s_text_is_escaped)
 {
 	struct err e = {.code = 3, .rank = 1}, back;
 	enum phase phase;
 	struct buf b;
-	(void)state;
 	snprintf(e.text, sizeof e.text, "a\x1b[2Jb");
 	e.subject = 3; /* no longer, when the text is escaped */
 	buf_init(&b, 4096);
@@ -384,11 +367,10 @@ static void an_error_s_text_is_escaped(void **state)
 }
 
 /* Each cut of a ROSTER is malformed; places follow it. */
-static void a_roster_is_read(void **state)
+TEST(a_roster_is_read)
 {
 	int host[] = {0, 1, 1, 0, 2};
 	const struct roster all[] = {{.size = 5, .host = host, .hosts = 3}, {.size = 7}};
-	(void)state;
 	for (size_t i = 0; i < 2; i++) {
 		struct roster r;
 		struct buf b;
@@ -425,13 +407,12 @@ static void a_roster_is_read(void **state)
 	}
 }
 
-static void places_come_back(void **state)
+TEST(places_come_back)
 {
 	const struct rank_place in = {
 	        .rank = 4, .addr = "[2001:db8::7]:7766", .host = "nodea", .key = "this pair's"};
 	struct rank_place p;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 200);
 	rank_place_encode(&in, &b);
 	for (size_t n = 0; n <= b.len; n++) {
@@ -455,12 +436,11 @@ static void places_come_back(void **state)
 }
 
 /* The rank that gave such an address is to blame, not those that cannot use it. */
-static void addresses_of_nobody(void **state)
+TEST(addresses_of_nobody)
 {
 	static const char *const wrong[] = {"node a:7",   "node\x1b:7", "a/b:7", "[::1:7",
 	                                    "node:70000", "node:x",     "node",  ":"};
 	static const char *const right[] = {"", ":7", "node:7", "[::1]:7", "[fe80::1%eth0]:7"};
-	(void)state;
 	for (size_t i = 0; i < 8 + 5; i++) {
 		const char *text = i < 8 ? wrong[i] : right[i - 8];
 		const int want = i < 8 ? -1 : 0;
@@ -484,7 +464,7 @@ static void addresses_of_nobody(void **state)
 	}
 }
 
-static void votes_come_back(void **state)
+TEST(votes_come_back)
 {
 	struct vote v = {.has_digest = true,
 	                 .digest = "0123456789abcde",
@@ -492,7 +472,6 @@ static void votes_come_back(void **state)
 	                 .work = {.rank = -1, .on = 9, .most = 1, .busy = 2, .total = 1ull << 60}},
 	            back;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	vote_encode(&v, &b);
 	buf_put_u8(&b, 0); /* one byte more */
@@ -512,11 +491,10 @@ static void votes_come_back(void **state)
 	buf_release(&b);
 }
 
-static void beats_come_back(void **state)
+TEST(beats_come_back)
 {
 	struct beat beat = {PHASE_RUN, 1ull << 50, UINT64_MAX, 1ull << 49}, back;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	beat_encode(&beat, &b);
 	buf_put_u8(&b, 0);
@@ -537,7 +515,7 @@ static void beats_come_back(void **state)
 	buf_release(&b);
 }
 
-static void a_pace_comes_back(void **state)
+TEST(a_pace_comes_back)
 {
 	static const struct pace cases[] = {{-1, PHASE_RUN, PACE_DONE, 0},
 	                                    {0, PHASE_JOIN, 0, 7},
@@ -546,7 +524,6 @@ static void a_pace_comes_back(void **state)
 	                                  {-2, PHASE_RUN, 0, 0},
 	                                  {0, PHASE_COMMIT + 1, 0, 0},
 	                                  {0, 0, PACE_DONE + 1, 0}};
-	(void)state;
 	for (size_t i = 0; i < 3 + 4; i++) {
 		struct pace p = i < 3 ? cases[i] : bad[i - 3], back;
 		struct buf b;
@@ -569,25 +546,5 @@ static void a_pace_comes_back(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(hello_comes_back),
-	        cmocka_unit_test(intent_comes_back),
-	        cmocka_unit_test(intent_cut_anywhere),
-	        cmocka_unit_test(intent_with_wrong_bytes),
-	        cmocka_unit_test(long_values_stay_apart),
-	        cmocka_unit_test(details_are_bounded),
-	        cmocka_unit_test(plan_comes_back),
-	        cmocka_unit_test(impossible_plans),
-	        cmocka_unit_test(errors_come_back),
-	        cmocka_unit_test(an_error_s_text_is_escaped),
-	        cmocka_unit_test(presences_come_back),
-	        cmocka_unit_test(welcomes_and_joined_come_back),
-	        cmocka_unit_test(a_roster_is_read),
-	        cmocka_unit_test(places_come_back),
-	        cmocka_unit_test(addresses_of_nobody),
-	        cmocka_unit_test(votes_come_back),
-	        cmocka_unit_test(beats_come_back),
-	        cmocka_unit_test(a_pace_comes_back),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,16 +1,11 @@
 /* The tables of fields, as they are and as lib/net/PROTOCOL.md has them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/base/fields.h"
 #include "tests/fuzz/message_tables.h"
+#include "tests/unit/unit.h"
 
 static const char *name_of(const struct message *m)
 {
@@ -69,12 +64,11 @@ static bool next_row(FILE *f, const char *table, char *line, int cap)
 	return false;
 }
 
-static void the_document_has_the_fields(void **state)
+TEST(the_document_has_the_fields)
 {
 	FILE *f = fopen("lib/net/PROTOCOL.md", "r");
 	char line[4096], row[512], type[256];
 	int wrong = 0;
-	(void)state;
 	assert_non_null(f);
 	for (size_t i = 0; i < TABLES; i++) {
 		rewind(f);
@@ -99,9 +93,8 @@ static void the_document_has_the_fields(void **state)
 
 /* What the codec takes for granted: a member has room for its number, or is of the struct that its
  * kind demands. */
-static void members_have_the_size_of_their_kind(void **state)
+TEST(members_have_the_size_of_their_kind)
 {
-	(void)state;
 	for (size_t i = 0; i < TABLES; i++)
 		for (const struct message_field *x = tables[i].message->fields; x->name; x++) {
 			const size_t size = x->size;
@@ -176,13 +169,12 @@ static void expect(const struct whole *w, const char *why)
 	buf_release(&b);
 }
 
-static void fields_come_back(void **state)
+TEST(fields_come_back)
 {
 	static const uint8_t bytes[] = "\1\2\1\0a\3\3\0bcd\xff\xff\xff\xff\x34\x12\2\0\0\0xy\1";
 	struct whole w = example, back;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	w.span = view_of("xy", 2);
 	w.flag = true;
 	buf_init(&b, 1000);
@@ -202,10 +194,9 @@ static void fields_come_back(void **state)
 	expect(&w, "");
 }
 
-static void bounds_name_the_field(void **state)
+TEST(bounds_name_the_field)
 {
 	struct whole w = example;
-	(void)state;
 	w.list[0].low = 4;
 	expect(&w, "low");
 	w = example;
@@ -225,12 +216,11 @@ static void bounds_name_the_field(void **state)
 }
 
 /* More elements than the list has room for: none is stored. */
-static void a_count_is_bounded(void **state)
+TEST(a_count_is_bounded)
 {
 	static const uint8_t three[] = "\3\2\0\0\2\0\0\2\0\0";
 	struct whole back;
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(message_get_all(&whole_message, &back, view_of(three, sizeof three), &err),
 	                 -1);
 	assert_string_equal(err.text, "a malformed WHOLE message (n)");
@@ -239,12 +229,5 @@ static void a_count_is_bounded(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_document_has_the_fields),
-	        cmocka_unit_test(members_have_the_size_of_their_kind),
-	        cmocka_unit_test(fields_come_back),
-	        cmocka_unit_test(bounds_name_the_field),
-	        cmocka_unit_test(a_count_is_bounded),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -58,12 +58,11 @@ static void check(const char *name, enum coll_kind kind, int p, unsigned base)
 	set_release(&t);
 }
 
-static void test_every_base(void **state)
+TEST(test_every_base)
 {
 	static const unsigned bases[] = {0, 3, 4, 5, 8, 16, 63, 64, UINT32_MAX};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(bases) / sizeof(bases[0]); i++)
+	for (size_t i = 0; i < LENGTH(bases); i++)
 		for (int p = 2; p <= up_to(MAX_SIZE, 17); p++) {
 			check("bcube", COLL_ALLREDUCE, p, bases[i]);
 			check("bruck", COLL_ALLGATHER, p, bases[i]);
@@ -71,7 +70,7 @@ static void test_every_base(void **state)
 }
 
 /* The factors of 12 by hand, and how far apart the partners of rank 0 are. */
-static void test_mixed_radix(void **state)
+TEST(test_mixed_radix)
 {
 	static const struct {
 		unsigned base;
@@ -84,8 +83,7 @@ static void test_mixed_radix(void **state)
 	        {6, 5 + 1, 4},     /* 6, 2 */
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+	for (size_t i = 0; i < LENGTH(want); i++) {
 		const struct coll_algorithm *alg = coll_find(COLL_ALLREDUCE, "bcube");
 		struct shape sh = {.size = 12, .ninputs = 1, .base = want[i].base};
 		struct sched_figures f;
@@ -103,10 +101,5 @@ static void test_mixed_radix(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_base),
-	        cmocka_unit_test(test_mixed_radix),
-	};
-
-	return cmocka_run_group_tests_name("radix", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

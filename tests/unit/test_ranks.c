@@ -1,13 +1,8 @@
 /* Lists of ranks as text. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 
 #include "lib/job/ranks.h"
+#include "tests/unit/unit.h"
 
 /* The list of those of @ranks (-1: the end) in @cap bytes, which nothing is written behind. */
 static const char *list(const int *ranks, size_t cap)
@@ -27,9 +22,8 @@ static const char *list(const int *ranks, size_t cap)
 
 #define LIST(...) list((const int[]){__VA_ARGS__, -1}, 256)
 
-static void ranges_are_drawn_together(void **state)
+TEST(ranges_are_drawn_together)
 {
-	(void)state;
 	assert_string_equal(list((const int[]){-1}, 256), "");
 	assert_string_equal(LIST(0), "0");
 	assert_string_equal(LIST(7), "7");
@@ -39,10 +33,9 @@ static void ranges_are_drawn_together(void **state)
 	assert_string_equal(LIST(1, 2, 4, 5, 6, 65534, 65535), "1, 2, 4-6, 65534, 65535");
 }
 
-static void what_does_not_fit_is_told_as_dots(void **state)
+TEST(what_does_not_fit_is_told_as_dots)
 {
 	int odd[101];
-	(void)state;
 	for (int i = 0; i < 100; i++)
 		odd[i] = 100000 + 2 * i;
 	odd[100] = -1;
@@ -54,9 +47,8 @@ static void what_does_not_fit_is_told_as_dots(void **state)
 	}
 }
 
-static void a_list_may_fill_up_with_its_last(void **state)
+TEST(a_list_may_fill_up_with_its_last)
 {
-	(void)state;
 	/* All of it, or dots: never a number that was cut. */
 	for (size_t cap = 33; cap < 64; cap++) {
 		const char *s = list((const int[]){1, 3, 5, 7, 9, 11, 13, 15, 17, -1}, cap);
@@ -73,10 +65,5 @@ static void a_list_may_fill_up_with_its_last(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(ranges_are_drawn_together),
-	        cmocka_unit_test(what_does_not_fit_is_told_as_dots),
-	        cmocka_unit_test(a_list_may_fill_up_with_its_last),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,15 +1,10 @@
 /* Records: what is encoded is decoded, and nothing else is taken for a record of the job. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/store/record.h"
+#include "tests/unit/unit.h"
 
 static const struct secret secret = {.key = "the secret"}, wrong = {.key = "another"};
 static const struct record_of with_secret = {"collctl/j", "j", &secret};
@@ -35,10 +30,9 @@ static void refused(const struct record_of *of, const char *text, const char *wo
 		fail_msg("'%s' is not '%s' of %s", why, words, text);
 }
 
-static void there_and_back(void **state)
+TEST(there_and_back)
 {
 	const struct record_of *of[] = {&with_secret, &insecure};
-	(void)state;
 	for (int i = 0; i < 2; i++) {
 		struct record rec, out;
 		struct err err = {0};
@@ -54,12 +48,11 @@ static void there_and_back(void **state)
 }
 
 /* One byte more or less, or another: refused, or it says the same. */
-static void a_record_that_was_changed(void **state)
+TEST(a_record_that_was_changed)
 {
 	struct record rec, out;
 	struct err err = {0};
 	char why[256], *text = encode(&with_secret, &rec);
-	(void)state;
 	for (size_t i = 0; i < strlen(text); i++) {
 		char was = text[i];
 		text[i] = (char)(was ^ 1);
@@ -71,13 +64,12 @@ static void a_record_that_was_changed(void **state)
 	free(text);
 }
 
-static void other_secrets_and_jobs(void **state)
+TEST(other_secrets_and_jobs)
 {
 	const struct record_of another = {"collctl/j", "j", &wrong},
 	                       job = {"collctl/k", "k", &secret};
 	struct record rec;
 	char *text = encode(&with_secret, &rec), *plain;
-	(void)state;
 	refused(&another, text, "secrets differ");
 	refused(&job, text, "secrets differ");
 	refused(&insecure, text, "has a MAC, so rank 0 has a secret");
@@ -87,7 +79,7 @@ static void other_secrets_and_jobs(void **state)
 	free(plain);
 }
 
-static void no_records(void **state)
+TEST(no_records)
 {
 	static const char *const texts[] = {
 	        "",
@@ -99,18 +91,11 @@ static void no_records(void **state)
 	        "{\"v\":1,\"v\":1,\"addr\":\"a:1\",\"nonce\":\"n\"}",
 	        "{\"v\":1,\"addr\":\"a:1\",\"nonce\":\"0123456789012345678901234567890123\"}",
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < LENGTH(texts); i++)
 		refused(&insecure, texts[i], "not a record of collctl");
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(there_and_back),
-	        cmocka_unit_test(a_record_that_was_changed),
-	        cmocka_unit_test(other_secrets_and_jobs),
-	        cmocka_unit_test(no_records),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

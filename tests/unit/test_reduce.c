@@ -101,9 +101,8 @@ static size_t combinations(struct combination *out)
 static struct combination all[MAX_COMBINATIONS];
 
 /* Every type that a sum is kept in has its sum, and the conversions. */
-static void test_averages_exist(void **state)
+TEST_WITH(test_averages_exist, reseed, NULL)
 {
-	(void)state;
 	for (int i = 1; i < DTYPES; i++)
 		for (int k = 0; k < 4; k++) {
 			enum dtype t = (enum dtype)i;
@@ -129,9 +128,8 @@ static void test_averages_exist(void **state)
 	assert_int_equal(reduce_avg_dtype(DTYPE_BOOL, false, false), DTYPE_F64);
 }
 
-static void test_which_exist(void **state)
+TEST_WITH(test_which_exist, reseed, NULL)
 {
-	(void)state;
 	for (int o = 0; o < REDUCE_OPS; o++)
 		for (int i = 1; i < DTYPES; i++) {
 			enum reduce_op op = (enum reduce_op)o;
@@ -168,9 +166,8 @@ static void test_which_exist(void **state)
 	assert_int_equal(reduce_acc_dtype(REDUCE_SUM, DTYPE_BOOL, true), DTYPE_BOOL);
 }
 
-static void test_names(void **state)
+TEST_WITH(test_names, reseed, NULL)
 {
-	(void)state;
 	enum reduce_op op;
 	for (int i = 0; i < REDUCE_OPS; i++) {
 		assert_int_equal(reduce_op_by_name(reduce_op_name((enum reduce_op)i), &op), 0);
@@ -185,9 +182,8 @@ static void test_names(void **state)
 	assert_int_equal(dtype_by_name("f8"), DTYPE_NONE);
 }
 
-static void test_values(void **state)
+TEST_WITH(test_values, reseed, NULL)
 {
-	(void)state;
 	enum { N = 20000 };
 	static uint64_t a[N], b[N], found[N], expected[N];
 	size_t n = combinations(all);
@@ -207,9 +203,8 @@ static void test_values(void **state)
 }
 
 /* Every pair of specials, both ways round: the result must not depend on which comes first. */
-static void test_commutative(void **state)
+TEST_WITH(test_commutative, reseed, NULL)
 {
-	(void)state;
 	enum { N = 4096 };
 	static uint64_t a[N], b[N], ab[N], ba[N];
 	size_t n = combinations(all);
@@ -228,9 +223,8 @@ static void test_commutative(void **state)
 }
 
 /* Every value that has its bits for itself comes out as it went in: not NaN, nor the zeros. */
-static void test_identities(void **state)
+TEST_WITH(test_identities, reseed, NULL)
 {
-	(void)state;
 	enum { N = 4096 };
 	static uint64_t a[N], id[N], out[N];
 	size_t n = combinations(all);
@@ -284,9 +278,8 @@ static void check_placed(const struct combination *k, size_t n, enum form form)
 	assert_memory_equal(around + end, (char *)before + end, sizeof before - end);
 }
 
-static void test_lengths_and_alignments(void **state)
+TEST_WITH(test_lengths_and_alignments, reseed, NULL)
 {
-	(void)state;
 	size_t n = combinations(all);
 	for (size_t c = 0; c < n; c++)
 		for (size_t len = 0; len <= 130; len++)
@@ -295,9 +288,8 @@ static void test_lengths_and_alignments(void **state)
 					check_placed(&all[c], len, (enum form)form);
 }
 
-static void test_cuts(void **state)
+TEST_WITH(test_cuts, reseed, NULL)
 {
-	(void)state;
 	enum { N = 1000 };
 	static uint64_t a[N], b[N], whole[N], cut[N];
 	size_t n = combinations(all);
@@ -318,15 +310,5 @@ static void test_cuts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_which_exist, reseed),
-	        cmocka_unit_test_setup(test_averages_exist, reseed),
-	        cmocka_unit_test_setup(test_names, reseed),
-	        cmocka_unit_test_setup(test_values, reseed),
-	        cmocka_unit_test_setup(test_identities, reseed),
-	        cmocka_unit_test_setup(test_commutative, reseed),
-	        cmocka_unit_test_setup(test_lengths_and_alignments, reseed),
-	        cmocka_unit_test_setup(test_cuts, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* The job that `run -H` sends to another host: every field arrives, and no cut message is taken. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "cmd/run/remote.h"
+#include "tests/unit/unit.h"
 
 static char secret[] = "secret", token[] = "token";
 static char *words[] = {"allreduce", "in \xff\n.npy", "-o", "", NULL};
@@ -30,13 +26,12 @@ static struct remote_job example(void)
 	                           .variables = variables};
 }
 
-static void every_field_arrives(void **state)
+TEST(every_field_arrives)
 {
 	const struct remote_job sent = example();
 	struct remote_job got;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init_secret(&b, REMOTE_JOB_MAX);
 	remote_encode(&sent, &b);
 	assert_int_equal(remote_decode(&got, view_of(b.data, b.len), &err), 0);
@@ -69,14 +64,13 @@ static void every_field_arrives(void **state)
 }
 
 /* Linux allows 128 KiB for an argument. */
-static void long_words(void **state)
+TEST(long_words)
 {
 	static char word[130000];
 	char *argv[] = {word, NULL};
 	struct remote_job sent = example(), got;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	memset(word, 'x', sizeof word - 1);
 	sent.argc = 1;
 	sent.argv = argv;
@@ -88,10 +82,9 @@ static void long_words(void **state)
 	buf_release(&b);
 }
 
-static void impossible_jobs(void **state)
+TEST(impossible_jobs)
 {
 	struct remote_job bad[4] = {example(), example(), example(), example()}, got;
-	(void)state;
 	bad[0].rank = 3;
 	bad[1].size = 0;
 	bad[2].argc = 0;
@@ -108,13 +101,12 @@ static void impossible_jobs(void **state)
 }
 
 /* A job that has a NUL in its last word is no job with a word less. */
-static void a_nul_in_a_word(void **state)
+TEST(a_nul_in_a_word)
 {
 	const struct remote_job sent = example();
 	struct remote_job got;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	buf_init(&b, REMOTE_JOB_MAX);
 	remote_encode(&sent, &b);
 	b.data[b.len - 1] = '\0'; /* of the last variable */
@@ -126,11 +118,5 @@ static void a_nul_in_a_word(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(every_field_arrives),
-	        cmocka_unit_test(long_words),
-	        cmocka_unit_test(impossible_jobs),
-	        cmocka_unit_test(a_nul_in_a_word),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

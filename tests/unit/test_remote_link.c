@@ -1,14 +1,10 @@
 /* What the two ends of `run -H` say to each other: the hello, and messages among a rank's bytes. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "cmd/run/remote.h"
 #include "lib/base/version.h"
+#include "tests/unit/unit.h"
 
 static int find(const char *text, struct remote_hello *h)
 {
@@ -16,16 +12,15 @@ static int find(const char *text, struct remote_hello *h)
 	return remote_find_hello(text, strlen(text), h, why, sizeof why);
 }
 
-static void hellos(void **state)
+TEST(hellos)
 {
 	static const char *const addresses[] = {"-", "192.0.2.7", "2001:db8::7", "fe80::1%eth0.5",
 	                                        "::ffff:192.0.2.7"};
 	char line[512], text[1024];
 	struct remote_hello said = {.port = 65535}, got;
-	(void)state;
 	strcpy(said.version, COLLCTL_VERSION);
 	memset(said.token, 'a', 64);
-	for (size_t i = 0; i < sizeof addresses / sizeof *addresses; i++) {
+	for (size_t i = 0; i < LENGTH(addresses); i++) {
 		strcpy(said.address, addresses[i]);
 		const int n = remote_write_hello(&said, line, sizeof line);
 		snprintf(text, sizeof text, "a banner\n%s", line);
@@ -38,7 +33,7 @@ static void hellos(void **state)
 	}
 }
 
-static void no_hellos(void **state)
+TEST(no_hellos)
 {
 	static const char *const rests[] = {
 	        "",
@@ -57,8 +52,7 @@ static void no_hellos(void **state)
 	};
 	char text[600];
 	struct remote_hello got;
-	(void)state;
-	for (size_t i = 0; i < sizeof rests / sizeof *rests; i++) {
+	for (size_t i = 0; i < LENGTH(rests); i++) {
 		snprintf(text, sizeof text, "\ncollctl-remote-%d %s %s\n", REMOTE_LINK,
 		         COLLCTL_VERSION, rests[i]);
 		assert_int_equal(find(text, &got), -1);
@@ -78,12 +72,11 @@ static void count(void *ctx, int what, int value)
 }
 
 /* Messages are found wherever they are, in pieces of any length, and the rank's bytes stay. */
-static void messages_among_bytes(void **state)
+TEST(messages_among_bytes)
 {
 	static const char rank[] = "one\0two\0\0\n\0";
 	char said[64], piece;
 	const size_t size = sizeof rank - 1;
-	(void)state;
 	for (size_t at = 0; at <= size; at++) {
 		struct remote_reader r = {0};
 		int sum = 0;
@@ -103,20 +96,13 @@ static void messages_among_bytes(void **state)
 	}
 }
 
-static void times(void **state)
+TEST(times)
 {
-	(void)state;
 	assert_int_equal(remote_every(REMOTE_SILENCE), REMOTE_SILENCE / 4);
 	assert_int_equal(remote_every(3600 * NS_PER_SEC), REMOTE_EVERY);
 }
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(hellos),
-	        cmocka_unit_test(no_hellos),
-	        cmocka_unit_test(messages_among_bytes),
-	        cmocka_unit_test(times),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

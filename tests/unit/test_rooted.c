@@ -82,16 +82,15 @@ static struct traeff *schedules_of(int size)
 
 /* Every rank gets every block once, from one that has it, in n - 1 + q rounds; a block has gone
  * over q + 1 messages at most. */
-static void test_every_broadcast(void **state)
+TEST(test_every_broadcast)
 {
 	const int most = up_to(long_run() ? 3000 : 1100, 150);
 
-	(void)state;
 	for (int p = 2; p <= most; p++) {
 		struct traeff *t = schedules_of(p);
 		const int q = t[0].q, ns[] = {1, 2, q, q + 1, 2 * q + 1 + p % q};
 
-		for (size_t k = 0; k < sizeof(ns) / sizeof(ns[0]); k++) {
+		for (size_t k = 0; k < LENGTH(ns); k++) {
 			struct spread s = {.size = p, .n = ns[k], .t = t};
 
 			spread_blocks(&s);
@@ -133,14 +132,13 @@ static void check_conditions(int size, int r)
 	assert_int_equal(later, r ? 1 : 0);
 }
 
-static void test_many_ranks(void **state)
+TEST(test_many_ranks)
 {
 	static const int sizes[] = {
 	        4097, 65535, 65536, 65537, 1000003, (1 << 24) - 1, (1 << 30) + 12345, INT32_MAX};
 	uint64_t seed = 1;
 
-	(void)state;
-	for (size_t k = 0; k < sizeof(sizes) / sizeof(sizes[0]); k++) {
+	for (size_t k = 0; k < LENGTH(sizes); k++) {
 		check_conditions(sizes[k], 0);
 		check_conditions(sizes[k], 1);
 		check_conditions(sizes[k], sizes[k] - 1);
@@ -172,11 +170,10 @@ static uint64_t moved(const struct sched *s, bool sent)
 
 /* A broadcast brings each element to each rank but the root once; a reduction takes each away from
  * them once: (P-1)S altogether, whatever the algorithm. */
-static void test_nothing_twice(void **state)
+TEST(test_nothing_twice)
 {
 	uint64_t seed = 2;
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
 
@@ -198,12 +195,11 @@ static void test_nothing_twice(void **state)
 }
 
 /* A rank that passes blocks on has room for those of its subtree, and no other has any. */
-static void test_scratch_is_the_subtree(void **state)
+TEST(test_scratch_is_the_subtree)
 {
 	static const enum coll_kind kinds[] = {COLL_GATHER, COLL_SCATTER};
 	uint64_t seed = 3;
 
-	(void)state;
 	for (int i = 0; i < 200; i++) {
 		const struct coll_algorithm *alg = coll_find(kinds[i % 2], "binomial");
 		const int p = 2 + (int)random_below(&seed, 39);
@@ -230,13 +226,12 @@ static void test_scratch_is_the_subtree(void **state)
 
 /* The schedules of 65,536 ranks: of a rank that is not the root, or that has few messages anyway,
  * it has no more steps than the row's rounds and messages say. */
-static void test_steps_of_many_ranks(void **state)
+TEST(test_steps_of_many_ranks)
 {
 	const int p = 65536, root = 40000;
 	const int ranks[] = {root, root + 1, root - 1, 0, p - 1, (root + p / 2) % p};
 	uint64_t *off = calloc((size_t)p + 1, sizeof(*off));
 
-	(void)state;
 	assert_non_null(off);
 	coll_split(UINT64_C(1) << 30, p, off);
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
@@ -245,7 +240,7 @@ static void test_steps_of_many_ranks(void **state)
 		if (alg->kind != COLL_BROADCAST && alg->kind != COLL_REDUCE &&
 		    alg->kind != COLL_GATHER && alg->kind != COLL_SCATTER)
 			continue;
-		for (size_t k = 0; k < sizeof(ranks) / sizeof(ranks[0]); k++) {
+		for (size_t k = 0; k < LENGTH(ranks); k++) {
 			const struct coll_args a = {.rank = ranks[k],
 			                            .size = p,
 			                            .root = root,
@@ -268,13 +263,5 @@ static void test_steps_of_many_ranks(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_broadcast),
-	        cmocka_unit_test(test_many_ranks),
-	        cmocka_unit_test(test_nothing_twice),
-	        cmocka_unit_test(test_scratch_is_the_subtree),
-	        cmocka_unit_test(test_steps_of_many_ranks),
-	};
-
-	return cmocka_run_group_tests_name("rooted", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -3,13 +3,6 @@
  * wrote them (COLLCTL_GOLDEN names another folder of such files); every rule of the format has a
  * header that breaks it.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +10,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/data/formats/safetensors.h"
+#include "tests/unit/unit.h"
 
 /* ---- what a header holds ---- */
 
@@ -107,9 +101,8 @@ static void assert_as_reference(const char *path)
 	free(file);
 }
 
-static void test_reference(void **state)
+TEST(test_reference)
 {
-	(void)state;
 	const char *folder = getenv("COLLCTL_GOLDEN");
 	char path[4096];
 	int files = 0;
@@ -141,9 +134,8 @@ static void parse_right(const char *json, uint64_t data, struct table *table, ch
 	free(text);
 }
 
-static void test_tensors(void **state)
+TEST(test_tensors)
 {
-	(void)state;
 	struct table table = {0};
 	char *metadata, shape[ARRAY_SHAPE_TEXT];
 	const char json[] =
@@ -177,9 +169,8 @@ static void test_tensors(void **state)
 	release(&table);
 }
 
-static void test_metadata(void **state)
+TEST(test_metadata)
 {
-	(void)state;
 	static const struct {
 		const char *json, *metadata;
 	} rows[] = {
@@ -190,7 +181,7 @@ static void test_metadata(void **state)
 	        {"{\"__metadata__\":{\"\\u00fc\\n\":\"\\\"\\\\\\/\\u0007\\u007f\"}}",
 	         "{\"\xc3\xbc\\n\":\"\\\"\\\\/\\u0007\x7f\"}"},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct table table = {0};
 		char *metadata;
 		parse_right(rows[i].json, 0, &table, &metadata);
@@ -203,9 +194,8 @@ static void test_metadata(void **state)
 	}
 }
 
-static void test_dtypes(void **state)
+TEST(test_dtypes)
 {
-	(void)state;
 	int named = 0;
 	for (int t = 0; t < DTYPES; t++) {
 		const char *name = safetensors_dtype_name((enum dtype)t);
@@ -333,10 +323,9 @@ static const struct {
         {"{}", 1, "has 1 bytes of data: expected 0"},
 };
 
-static void test_wrong(void **state)
+TEST(test_wrong)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
 		size_t len = strlen(wrong[i].json);
 		assert_refused(wrong[i].json, len, 8 + len + wrong[i].data, wrong[i].words);
 	}
@@ -345,9 +334,8 @@ static void test_wrong(void **state)
 	assert_refused("{}\0", 3, 11, "is not valid JSON");
 }
 
-static void test_many_dimensions(void **state)
+TEST(test_many_dimensions)
 {
-	(void)state;
 	for (int ndim = ARRAY_MAX_DIMS; ndim <= ARRAY_MAX_DIMS + 1; ndim++) {
 		struct table table = {0};
 		char json[512] = "{\"a\":{\"dtype\":\"U8\",\"shape\":[1", *metadata;
@@ -363,9 +351,8 @@ static void test_many_dimensions(void **state)
 	}
 }
 
-static void test_length(void **state)
+TEST(test_length)
 {
-	(void)state;
 	static const struct {
 		uint64_t n, file_size;
 		const char *words;
@@ -378,7 +365,7 @@ static void test_length(void **state)
 	        {100000001, 1ull << 40, "has 100000001 bytes: the limit is 100000000"},
 	        {UINT64_MAX, UINT64_MAX, "the limit is 100000000"},
 	};
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct err err = {0};
 		uint8_t prefix[8];
 		size_t len = 0;
@@ -393,9 +380,8 @@ static void test_length(void **state)
 }
 
 /* What no file of the kind can hold. */
-static void test_not_laid_out(void **state)
+TEST(test_not_laid_out)
 {
-	(void)state;
 	const uint64_t shape[] = {1};
 	struct tensor t = {
 	        .name = "a", .dtype = DTYPE_C128, .ndim = 1, .shape = shape, .bytes = 16};
@@ -417,11 +403,5 @@ static void test_not_laid_out(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_reference), cmocka_unit_test(test_tensors),
-	        cmocka_unit_test(test_metadata),  cmocka_unit_test(test_dtypes),
-	        cmocka_unit_test(test_wrong),     cmocka_unit_test(test_many_dimensions),
-	        cmocka_unit_test(test_length),    cmocka_unit_test(test_not_laid_out),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,18 +1,14 @@
 /*
  * The builder and the inference of dependencies.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <cmocka.h>
 
 #include "algorithms/table.h"
 #include "tests/unit/frontier_oracle.h"
+#include "tests/unit/unit.h"
 
 static struct sched *build(enum coll_kind kind,
                            void (*emit)(struct sched_builder *, const struct coll_args *),
@@ -76,12 +72,11 @@ static void emit_fold(struct sched_builder *b, const struct coll_args *a)
 	sched_fold_inputs(b, sched_out(b, 0), 0, a->off[a->size]);
 }
 
-static void test_one_input_is_in_place(void **state)
+TEST(test_one_input_is_in_place)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
 
-	(void)state;
 	assert_int_equal(s->nbufs, 2);
 	assert_int_equal(s->bufs[0].len, 0);
 	assert_int_equal(s->bufs[1].len, 10);
@@ -97,12 +92,11 @@ static void emit_fold_blocks(struct sched_builder *b, const struct coll_args *a)
 		sched_fold_inputs(b, sched_out(b, a->off[j]), a->off[j], a->off[j + 1] - a->off[j]);
 }
 
-static void test_several_inputs_are_folded(void **state)
+TEST(test_several_inputs_are_folded)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 3, .noutputs = 2, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold_blocks, &a);
 
-	(void)state;
 	assert_int_equal(s->nbufs, 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(s->bufs[i].len, 10);
@@ -133,13 +127,12 @@ static void emit_own_block(struct sched_builder *b, const struct coll_args *a)
 	sched_copy(b, sched_out(b, a->off[a->rank]), sched_in(b, 0, 0), len, 0);
 }
 
-static void test_an_input_that_is_a_block_of_the_output(void **state)
+TEST(test_an_input_that_is_a_block_of_the_output)
 {
 	const struct coll_args a = {
 	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLGATHER, emit_own_block, &a);
 
-	(void)state;
 	assert_int_equal(s->bufs[0].len, 0);
 	assert_int_equal(s->bufs[1].len, 10);
 	assert_int_equal(s->nsteps, 2);
@@ -148,13 +141,12 @@ static void test_an_input_that_is_a_block_of_the_output(void **state)
 	sched_free(s);
 }
 
-static void test_an_output_that_is_a_block_of_the_input(void **state)
+TEST(test_an_output_that_is_a_block_of_the_input)
 {
 	const struct coll_args a = {
 	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_REDUCE_SCATTER, emit_nothing, &a);
 
-	(void)state;
 	assert_int_equal(s->bufs[1].len, 10);
 	assert_int_equal(s->nsteps, 2);
 	assert_step(s, 0, SCHED_READ, -1, AT(1, 0), AT(0, 0), 10);
@@ -162,11 +154,10 @@ static void test_an_output_that_is_a_block_of_the_input(void **state)
 	sched_free(s);
 }
 
-static void test_layouts(void **state)
+TEST(test_layouts)
 {
 	struct coll_layout x = coll_layout(COLL_BROADCAST, 1, 4, 2);
 
-	(void)state;
 	assert_int_equal(x.in_hi - x.in_lo, 0);
 	assert_int_equal(x.out_hi - x.out_lo, 4);
 	x = coll_layout(COLL_SCATTER, 2, 4, 2);
@@ -189,25 +180,23 @@ static void emit_must_not(struct sched_builder *b, const struct coll_args *a)
 	fail_msg("the emitter was called for one rank");
 }
 
-static void test_one_rank(void **state)
+TEST(test_one_rank)
 {
 	const uint64_t off[] = {0, 7};
 	const struct coll_args a = {.size = 1, .ninputs = 2, .noutputs = 1, .off = off};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_must_not, &a);
 
-	(void)state;
 	assert_int_equal(s->nsteps, 4);
 	assert_step(s, 2, SCHED_LOCAL_REDUCE, -1, AT(2, 0), AT(0, 0), 7);
 	assert_step(s, 3, SCHED_WRITE, -1, AT(0, 0), AT(2, 0), 7);
 	sched_free(s);
 }
 
-static void test_no_output_no_writes(void **state)
+TEST(test_no_output_no_writes)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 0, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
 
-	(void)state;
 	assert_int_equal(s->nsteps, 1);
 	assert_int_equal(s->bufs[1].len, 10);
 	sched_free(s);
@@ -275,7 +264,7 @@ static void emit_no_such_input(struct sched_builder *b, const struct coll_args *
 	sched_copy(b, sched_out(b, 0), sched_in(b, 1, 0), 4, 0);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
 	static const struct {
 		void (*emit)(struct sched_builder *, const struct coll_args *);
@@ -293,8 +282,7 @@ static void test_errors(void **state)
 	};
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		enum sched_error e;
 		struct sched *s = build(COLL_ALLREDUCE, cases[i].emit, &a, &e);
 
@@ -304,7 +292,7 @@ static void test_errors(void **state)
 	}
 }
 
-static void test_bad_arguments(void **state)
+TEST(test_bad_arguments)
 {
 	static const uint64_t falling[] = {0, 4, 3}, late[] = {1, 4, 5};
 	const struct coll_args cases[] = {
@@ -315,8 +303,7 @@ static void test_bad_arguments(void **state)
 	        {.size = 2, .ninputs = 1, .noutputs = 1, .off = late},
 	};
 
-	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		enum sched_error e;
 
 		assert_null(build(COLL_ALLREDUCE, emit_fold, &cases[i], &e));
@@ -338,12 +325,11 @@ static void emit_send_recv(struct sched_builder *b, const struct coll_args *a)
  * SEND          [-----------)
  * RECV              [-----------)
  */
-static void test_dependencies_by_hand(void **state)
+TEST(test_dependencies_by_hand)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_send_recv, &a);
 
-	(void)state;
 	assert_int_equal(s->nsteps, 3 + 2 + 2);
 	assert_step(s, 0, SCHED_READ, -1, AT(1, 2), AT(0, 2), 6);
 	assert_step(s, 1, SCHED_READ, -1, AT(1, 8), AT(0, 8), 2);
@@ -377,12 +363,11 @@ static void emit_pieces(struct sched_builder *b, const struct coll_args *a)
 	sched_reduce(b, sched_out(b, 0), t, 10, 0);
 }
 
-static void test_dependencies_are_joined(void **state)
+TEST(test_dependencies_are_joined)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_pieces, &a);
 
-	(void)state;
 	assert_step(s, 3, SCHED_SEND, 1, NOWHERE, AT(2, 0), 10);
 	assert_int_equal(s->steps[3].ndep, 1); /* though the first SEND cut the COPY's range */
 	assert_dep(s, 3, 0, 1, 0, 10, 0);
@@ -398,7 +383,7 @@ static void test_dependencies_are_joined(void **state)
 	sched_free(s);
 }
 
-static void test_files_in_the_order_of_need(void **state)
+TEST(test_files_in_the_order_of_need)
 {
 	const uint64_t off[] = {0, 4, 8, 12};
 	const struct coll_args a = {.rank = 1, .size = 3, .ninputs = 1, .noutputs = 1, .off = off};
@@ -406,7 +391,6 @@ static void test_files_in_the_order_of_need(void **state)
 	        build_ok(COLL_ALLREDUCE, coll_find(COLL_ALLREDUCE, "ring_chunked")->emit, &a);
 	const uint64_t reads[] = {4, 6, 0, 2, 8, 10}, writes[] = {8, 10, 4, 6, 0, 2};
 
-	(void)state;
 	for (uint32_t i = 0; i < 6; i++) {
 		assert_step(s, i, SCHED_READ, -1, AT(1, reads[i]), AT(0, reads[i]), 2);
 		assert_step(s, s->nsteps - 6 + i, SCHED_WRITE, -1, AT(0, writes[i]),
@@ -416,14 +400,13 @@ static void test_files_in_the_order_of_need(void **state)
 }
 
 /* The rule itself: what a shifted and a partial dependency let through. */
-static void test_frontier_rule(void **state)
+TEST(test_frontier_rule)
 {
 	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_send_recv, &a);
 	uint64_t done[7] = {6, 2, 2, 0, 0, 0, 0};
 	const uint64_t recv_limit[] = {0, 0, 0, 1, 2, 3, 6};
 
-	(void)state;
 	/* RECV's element 0 is SEND's element 2; behind element 4 nothing of SEND's is left. */
 	for (uint64_t sent = 0; sent <= 6; sent++) {
 		done[3] = sent;
@@ -480,11 +463,10 @@ static void emit_random(struct sched_builder *b, const struct coll_args *a)
 	}
 }
 
-static void test_random_dependencies(void **state)
+TEST(test_random_dependencies)
 {
 	const int runs = getenv("COLLCTL_LONG") ? 1000000 : 30000;
 
-	(void)state;
 	for (int i = 0; i < runs; i++) {
 		const uint64_t n = 1 + (uint64_t)i % 9;
 		const uint64_t off[] = {0, n / 2, n};
@@ -503,12 +485,11 @@ static void test_random_dependencies(void **state)
 }
 
 /* Steps and dependencies grow with the ranks, not with their square. */
-static void test_thousands_of_ranks(void **state)
+TEST(test_thousands_of_ranks)
 {
 	const int size = 4096;
 	uint64_t *off = calloc((size_t)size + 1, sizeof(*off));
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const bool barrier = coll_algorithms[i]->kind == COLL_BARRIER;
 		const struct coll_args a = {.rank = size / 3,
@@ -532,9 +513,8 @@ static void test_thousands_of_ranks(void **state)
 
 /* ---- names and blocks ---- */
 
-static void test_split(void **state)
+TEST(test_split)
 {
-	(void)state;
 	for (int size = 1; size < 20; size++)
 		for (uint64_t n = 0; n < 50; n++) {
 			uint64_t off[21];
@@ -549,11 +529,10 @@ static void test_split(void **state)
 		}
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
 	enum coll_kind k;
 
-	(void)state;
 	for (unsigned i = 0; i < COLL_KINDS; i++) {
 		assert_int_equal(coll_by_name(coll_name((enum coll_kind)i), &k), 0);
 		assert_int_equal(k, i);
@@ -562,9 +541,8 @@ static void test_names(void **state)
 	assert_null(coll_find(COLL_BARRIER, "direct"));
 }
 
-static void test_rows_are_whole(void **state)
+TEST(test_rows_are_whole)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
 		char path[128];
@@ -588,24 +566,22 @@ static void test_rows_are_whole(void **state)
 
 /* ---- what is asked for ---- */
 
-static void test_offsets_of_uneven_parts(void **state)
+TEST(test_offsets_of_uneven_parts)
 {
 	static const uint64_t counts[] = {1, 2, 3, 0, 5, 0, 7, 0, 9};
 	static const uint64_t sends[] = {0, 7, 7, 16}, receives[] = {0, 3, 3, 12};
 	uint64_t off[4], recv_off[4];
 
-	(void)state;
 	coll_offsets(counts, 3, 2, off, recv_off);
 	assert_memory_equal(off, sends, sizeof(sends));
 	assert_memory_equal(recv_off, receives, sizeof(receives));
 }
 
-static void test_steps_of_an_exchange(void **state)
+TEST(test_steps_of_an_exchange)
 {
 	static const uint64_t off[13] = {0};
 	enum sched_error e;
 
-	(void)state;
 	for (unsigned steps = 0; steps < 40; steps++) {
 		const struct coll_args a = {.size = 12, .ninputs = 1, .off = off, .steps = steps};
 		struct sched *s = build(COLL_EXCHANGE, emit_nothing, &a, &e);
@@ -617,28 +593,5 @@ static void test_steps_of_an_exchange(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_one_input_is_in_place),
-	        cmocka_unit_test(test_several_inputs_are_folded),
-	        cmocka_unit_test(test_an_input_that_is_a_block_of_the_output),
-	        cmocka_unit_test(test_an_output_that_is_a_block_of_the_input),
-	        cmocka_unit_test(test_layouts),
-	        cmocka_unit_test(test_one_rank),
-	        cmocka_unit_test(test_no_output_no_writes),
-	        cmocka_unit_test(test_errors),
-	        cmocka_unit_test(test_bad_arguments),
-	        cmocka_unit_test(test_dependencies_by_hand),
-	        cmocka_unit_test(test_dependencies_are_joined),
-	        cmocka_unit_test(test_files_in_the_order_of_need),
-	        cmocka_unit_test(test_frontier_rule),
-	        cmocka_unit_test(test_random_dependencies),
-	        cmocka_unit_test(test_thousands_of_ranks),
-	        cmocka_unit_test(test_split),
-	        cmocka_unit_test(test_names),
-	        cmocka_unit_test(test_rows_are_whole),
-	        cmocka_unit_test(test_offsets_of_uneven_parts),
-	        cmocka_unit_test(test_steps_of_an_exchange),
-	};
-
-	return cmocka_run_group_tests_name("sched", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,8 +1,3 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +9,7 @@
 
 #include "lib/base/write_file.h"
 #include "lib/crypto/secret.h"
+#include "tests/unit/unit.h"
 
 #define HEX "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"
 
@@ -21,7 +17,6 @@ static char dir[] = "/tmp/collctl-secret.XXXXXX";
 
 static int make_dir(void **state)
 {
-	(void)state;
 	if (!mkdtemp(dir))
 		return -1;
 	return chdir(dir);
@@ -29,7 +24,6 @@ static int make_dir(void **state)
 
 static int remove_dir(void **state)
 {
-	(void)state;
 	unlink("key");
 	return chdir("/") || rmdir(dir);
 }
@@ -52,9 +46,8 @@ static void assert_refused(int rc, const struct err *e, const char *says)
 		fail_msg("'%s' does not say '%s'", e->text, says);
 }
 
-static void test_generate(void **state)
+TEST(test_generate)
 {
-	(void)state;
 	struct secret a, b, c;
 	struct err e = {0};
 	char ta[SECRET_TEXT], tb[SECRET_TEXT];
@@ -73,9 +66,8 @@ static void test_generate(void **state)
 	assert_memory_not_equal(a.key, c.key, SECRET_BYTES);
 }
 
-static void test_text(void **state)
+TEST(test_text)
 {
-	(void)state;
 	struct secret s;
 	struct err e = {0};
 
@@ -92,7 +84,7 @@ static void test_text(void **state)
 	        {HEX "\n\n", "X: longer"},    {HEX " ", "X: longer"},
 	        {" " HEX, "X: character 1 "}, {"00z", "X: character 3 "},
 	};
-	for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		err_clear(&e);
 		memset(&s, 0xff, sizeof s);
 		assert_refused(secret_from_text(&s, bad[i].text, "X", &e), &e, bad[i].says);
@@ -101,9 +93,8 @@ static void test_text(void **state)
 	}
 }
 
-static void test_file(void **state)
+TEST(test_file)
 {
-	(void)state;
 	struct secret s;
 	struct err e = {0};
 
@@ -114,7 +105,7 @@ static void test_file(void **state)
 	assert_int_equal(secret_from_file(&s, "key", &e), 0);
 
 	static const mode_t open_modes[] = {0640, 0604, 0620, 0602, 0610, 0666};
-	for (size_t i = 0; i < sizeof open_modes / sizeof open_modes[0]; i++) {
+	for (size_t i = 0; i < LENGTH(open_modes); i++) {
 		err_clear(&e);
 		put_file(HEX "\n", open_modes[i]);
 		assert_refused(secret_from_file(&s, "key", &e), &e, "chmod 600 key");
@@ -130,9 +121,8 @@ static void test_file(void **state)
 }
 
 /* A fifo that nobody writes to must be refused, not waited for. */
-static void test_fifo(void **state)
+TEST(test_fifo)
 {
-	(void)state;
 	struct secret s;
 	struct err e = {0};
 
@@ -141,9 +131,8 @@ static void test_fifo(void **state)
 	assert_refused(secret_from_file(&s, "key", &e), &e, "--secret-fd");
 }
 
-static void test_fd(void **state)
+TEST(test_fd)
 {
-	(void)state;
 	struct secret s;
 	struct err e = {0};
 	int p[2];
@@ -174,9 +163,8 @@ static void test_fd(void **state)
 		.secret = true \
 	}
 
-static void test_write(void **state)
+TEST(test_write)
 {
-	(void)state;
 	struct secret s;
 	struct err e = {0};
 	struct stat st;
@@ -215,9 +203,8 @@ static void from_hex(const char *hex, uint8_t *out)
 }
 
 /* RFC 4231, cases 2 and 6. */
-static void test_mac(void **state)
+TEST(test_mac)
 {
-	(void)state;
 	struct err e = {0};
 	uint8_t out[32], want[32], key[131];
 
@@ -235,9 +222,8 @@ static void test_mac(void **state)
 }
 
 /* HKDF by its definition (RFC 5869), from HMAC. */
-static void test_derive(void **state)
+TEST(test_derive)
 {
-	(void)state;
 	struct err e = {0};
 	struct secret s;
 	uint8_t prk[32], t[32], block[32 + 16], got[48], shorter[16];
@@ -263,11 +249,5 @@ static void test_derive(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_generate), cmocka_unit_test(test_text),
-	        cmocka_unit_test(test_file),     cmocka_unit_test(test_fifo),
-	        cmocka_unit_test(test_fd),       cmocka_unit_test(test_write),
-	        cmocka_unit_test(test_mac),      cmocka_unit_test(test_derive),
-	};
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return unit_run(make_dir, remove_dir);
 }

@@ -2,17 +2,12 @@
  * Selection: for every collective, size and length auto takes the cheapest of those that it may.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "algorithms/table.h"
 #include "lib/price/cost.h"
 #include "lib/price/select.h"
+#include "tests/unit/unit.h"
 
 static struct select_args args_of(int kind, int size, uint64_t bytes)
 {
@@ -73,9 +68,8 @@ static void check_choice(const struct select_args *a)
 	selection_release(&s);
 }
 
-static void test_takes_the_cheapest(void **state)
+TEST(test_takes_the_cheapest)
 {
-	(void)state;
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (int size = 1; size <= 70; size++)
 			for (uint64_t bytes = 0; bytes < UINT64_C(1) << 31;
@@ -88,7 +82,7 @@ static void test_takes_the_cheapest(void **state)
 }
 
 /* Sums of floats, not of whole numbers, nor minima. */
-static void test_divergent_bits(void **state)
+TEST(test_divergent_bits)
 {
 	static const struct {
 		enum reduce_op op;
@@ -101,8 +95,7 @@ static void test_divergent_bits(void **state)
 	        {REDUCE_BXOR, DTYPE_U64, false, true},
 	};
 
-	(void)state;
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		struct select_args a = args_of(COLL_ALLREDUCE, 5, 1000);
 		struct selection s;
 
@@ -118,9 +111,8 @@ static void test_divergent_bits(void **state)
 	}
 }
 
-static void test_rank_order(void **state)
+TEST(test_rank_order)
 {
-	(void)state;
 	for (int kind = COLL_ALLREDUCE; kind <= COLL_REDUCE_SCATTER; kind++) {
 		struct select_args a = args_of(kind, 40, 1 << 20);
 		struct selection s;
@@ -134,11 +126,10 @@ static void test_rank_order(void **state)
 	}
 }
 
-static void test_narrow_floats_are_rounded_once(void **state)
+TEST(test_narrow_floats_are_rounded_once)
 {
 	static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16};
 
-	(void)state;
 	for (int k = 0; k < 2; k++)
 		for (int kind = COLL_ALLREDUCE; kind < COLL_KINDS; kind++) {
 			const bool reduces = kind == COLL_ALLREDUCE || kind == COLL_REDUCE_SCATTER;
@@ -161,9 +152,8 @@ static void test_narrow_floats_are_rounded_once(void **state)
 		}
 }
 
-static void test_a_barrier_takes_the_links_to_rank_0(void **state)
+TEST(test_a_barrier_takes_the_links_to_rank_0)
 {
-	(void)state;
 	for (int size = 2; size < 70; size++) {
 		struct select_args a = args_of(COLL_BARRIER, size, 1);
 		struct selection s;
@@ -174,7 +164,7 @@ static void test_a_barrier_takes_the_links_to_rank_0(void **state)
 }
 
 /* What travels wider than it is in the files is priced as wide as it travels. */
-static void test_wire(void **state)
+TEST(test_wire)
 {
 	static const struct {
 		enum reduce_op op;
@@ -208,8 +198,7 @@ static void test_wire(void **state)
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *direct = coll_find(COLL_ALLREDUCE, "direct");
 
-	(void)state;
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		struct select_args a = args_of(COLL_ALLREDUCE, 40, 1 << 20), wide;
 		struct selection s, as_wide;
 
@@ -239,7 +228,7 @@ static void test_wire(void **state)
 
 /* All algorithms round averages, 8-bit floats and sums of several inputs once: that is no reason
  * for direct. */
-static void test_others_round_once_too(void **state)
+TEST(test_others_round_once_too)
 {
 	static const struct {
 		enum reduce_op op;
@@ -251,8 +240,7 @@ static void test_others_round_once_too(void **state)
 	        {REDUCE_AVG, DTYPE_F8E4M3, false}, {REDUCE_SUM, DTYPE_F16, true},
 	};
 
-	(void)state;
-	for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+	for (size_t k = 0; k < LENGTH(cases); k++) {
 		struct select_args a = args_of(COLL_ALLREDUCE, 32, 64);
 
 		a.op = cases[k].op;
@@ -264,7 +252,7 @@ static void test_others_round_once_too(void **state)
 }
 
 /* A measurement speaks for the bytes that an algorithm sends, not for those of the file. */
-static void test_measurements_of_the_wire(void **state)
+TEST(test_measurements_of_the_wire)
 {
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *direct = coll_find(COLL_ALLREDUCE, "direct");
@@ -278,7 +266,6 @@ static void test_measurements_of_the_wire(void **state)
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 1 << 20);
 	struct selection s;
 
-	(void)state;
 	a.tuning = &t;
 	a.dtype = DTYPE_F16;
 	a.op = REDUCE_AVG; /* direct sends 1 MiB, ring_chunked 2 MiB */
@@ -302,7 +289,7 @@ static enum select_reason reason_of(const struct select_args *a)
 }
 
 /* Of two sizes as near the smaller; of one algorithm's measurements only the nearest. */
-static void test_measurements(void **state)
+TEST(test_measurements)
 {
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	const struct coll_algorithm *circulant = coll_find(COLL_ALLREDUCE, "circulant");
@@ -311,13 +298,11 @@ static void test_measurements(void **state)
 	        {circulant, 4, true, false, 4095, 1.0}, {ring, 4, true, false, 4095, 2.0},
 	        {ring, 8, true, false, 2047, 1e-9},     {ring, 4, false, false, 2047, 1e-9},
 	};
-	const struct select_tuning t = {.rates = price_default,
-	                                .measured = rows,
-	                                .nmeasured = sizeof rows / sizeof rows[0]};
+	const struct select_tuning t = {
+	        .rates = price_default, .measured = rows, .nmeasured = LENGTH(rows)};
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 2047);
 	struct selection s;
 
-	(void)state;
 	a.tuning = &t;
 	assert_ptr_equal(chosen(&a, &s), ring);
 	assert_int_equal(s.reason, SELECT_BY_MEASUREMENT);
@@ -335,7 +320,7 @@ static void test_measurements(void **state)
 
 /* Measurements of memory lanes count for ranks of one host that may use them, and for nobody else;
  * whether the connections would be encrypted does not matter. */
-static void test_measurements_in_memory(void **state)
+TEST(test_measurements_in_memory)
 {
 	const struct coll_algorithm *ring = coll_find(COLL_ALLREDUCE, "ring_chunked");
 	struct select_measured row = {ring, 4, true, true, 4096, 1e-9};
@@ -343,7 +328,6 @@ static void test_measurements_in_memory(void **state)
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 4096);
 	static const int hosts[] = {0, 0, 1, 1};
 
-	(void)state;
 	a.tuning = &t;
 	a.memory = true;
 	assert_int_equal(reason_of(&a), SELECT_BY_FORMULA); /* several hosts */
@@ -363,13 +347,12 @@ static void test_measurements_in_memory(void **state)
 
 /* The measured rates of devices hold wherever the ranks are: those of the kind of connection, or
  * the others if the file has none of that kind. */
-static void test_rates_of_devices(void **state)
+TEST(test_rates_of_devices)
 {
 	struct select_tuning t = {.rates = price_default,
 	                          .memory = price_in_memory(&price_default, 1, 1)};
 	struct select_args a = args_of(COLL_ALLREDUCE, 4, 4096);
 
-	(void)state;
 	t.rates.device_copy = 5;
 	t.memory.device_copy = 7;
 	t.memory.lends = false;
@@ -400,7 +383,7 @@ static double price_of(const struct select_args *a, const char *name)
 
 /* With --limit-rate the bytes that the busiest rank sends are the price, and measurements without
  * the limit do not count. */
-static void test_limit_rate(void **state)
+TEST(test_limit_rate)
 {
 	const struct coll_algorithm *tree = coll_find(COLL_BROADCAST, "binomial");
 	struct select_measured row = {tree, 16, true, false, 1 << 20, 0.001};
@@ -409,7 +392,6 @@ static void test_limit_rate(void **state)
 	struct selection s;
 	double fast;
 
-	(void)state;
 	fast = price_of(&a, "binomial");
 	a.limit_rate = UINT64_C(1) << 40;
 	assert_true(fast - price_of(&a, "binomial") == 0);
@@ -457,16 +439,15 @@ static double excess(const struct select_args *a)
 }
 
 /* Of long vectors auto sends hardly more out of a host than must leave it. */
-static void test_long_vectors_on_hosts(void **state)
+TEST(test_long_vectors_on_hosts)
 {
 	static const int clusters[][2] = {{2, 2}, {2, 4}, {4, 2}, {4, 4}, {4, 8}, {8, 8}, {5, 3}};
 	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_REDUCE_SCATTER, COLL_ALLGATHER,
 	                                       COLL_BROADCAST, COLL_REDUCE};
 	int host[PLACED_MAX];
 
-	(void)state;
-	for (size_t c = 0; c < sizeof clusters / sizeof clusters[0]; c++)
-		for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+	for (size_t c = 0; c < LENGTH(clusters); c++)
+		for (size_t k = 0; k < LENGTH(kinds); k++) {
 			const struct select_args a = placed_args((int)kinds[k], clusters[c][0],
 			                                         clusters[c][1], 64 << 20, host);
 
@@ -478,11 +459,10 @@ static void test_long_vectors_on_hosts(void **state)
 }
 
 /* Known hosts of one rank each, and one host: the same as without them. */
-static void test_nothing_is_shared(void **state)
+TEST(test_nothing_is_shared)
 {
 	int host[PLACED_MAX];
 
-	(void)state;
 	for (int kind = 0; kind < COLL_KINDS; kind++)
 		for (int size = 2; size <= 16; size += 2)
 			for (uint64_t bytes = 64; bytes < UINT64_C(1) << 28; bytes *= 64) {
@@ -498,12 +478,11 @@ static void test_nothing_is_shared(void **state)
 }
 
 /* direct rounds 16-bit floats once, but not at the cost of a shared link. */
-static void test_narrow_floats_on_hosts(void **state)
+TEST(test_narrow_floats_on_hosts)
 {
 	int host[PLACED_MAX];
 	struct select_args a = placed_args(COLL_ALLREDUCE, 4, 4, 64 << 20, host);
 
-	(void)state;
 	a.dtype = DTYPE_BF16;
 	assert_string_not_equal(only_chosen(&a)->name, "direct");
 	a = placed_args(COLL_ALLREDUCE, 1, 16, 64 << 20, host);
@@ -512,13 +491,12 @@ static void test_narrow_floats_on_hosts(void **state)
 }
 
 /* Ranks that share the processors of their hosts work more slowly. */
-static void test_processors_of_hosts(void **state)
+TEST(test_processors_of_hosts)
 {
 	int host[PLACED_MAX];
 	struct select_args a = placed_args(COLL_ALLREDUCE, 2, 8, 64 << 20, host);
 	double each, fewer;
 
-	(void)state;
 	a.tuning = NULL;
 	each = price_of(&a, "hosts");
 	a.host_cpus = 8;
@@ -530,23 +508,5 @@ static void test_processors_of_hosts(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_takes_the_cheapest),
-	        cmocka_unit_test(test_divergent_bits),
-	        cmocka_unit_test(test_rank_order),
-	        cmocka_unit_test(test_narrow_floats_are_rounded_once),
-	        cmocka_unit_test(test_a_barrier_takes_the_links_to_rank_0),
-	        cmocka_unit_test(test_wire),
-	        cmocka_unit_test(test_others_round_once_too),
-	        cmocka_unit_test(test_measurements),
-	        cmocka_unit_test(test_measurements_in_memory),
-	        cmocka_unit_test(test_measurements_of_the_wire),
-	        cmocka_unit_test(test_rates_of_devices),
-	        cmocka_unit_test(test_limit_rate),
-	        cmocka_unit_test(test_long_vectors_on_hosts),
-	        cmocka_unit_test(test_nothing_is_shared),
-	        cmocka_unit_test(test_narrow_floats_on_hosts),
-	        cmocka_unit_test(test_processors_of_hosts),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

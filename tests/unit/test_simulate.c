@@ -3,20 +3,15 @@
  * for every algorithm.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "algorithms/parts/blocks.h"
 #include "algorithms/table.h"
 #include "lib/price/cost.h"
 #include "lib/price/simulate.h"
+#include "tests/unit/unit.h"
 
 /* ---- algorithms of textbooks ---- */
 
@@ -151,22 +146,20 @@ static struct price_model forwarding(struct price_model m)
 
 /* ---- by hand ---- */
 
-static void test_one_message(void **state)
+TEST(test_one_message)
 {
 	const struct price_model stored = forwarding(wire);
 
-	(void)state;
 	assert_near(seconds_of(&wire, COLL_BROADCAST, one_to_all, 2, M), L + T);
 	assert_near(seconds_of(&port, COLL_BROADCAST, one_to_all, 2, M), L + T);
 	assert_near(seconds_of(&stored, COLL_BROADCAST, one_to_all, 2, M), L + T);
 }
 
 /* One who sends to all has one port: (n - 1)(L + m/B), or a latency that overlaps. */
-static void test_one_to_all(void **state)
+TEST(test_one_to_all)
 {
 	const struct price_model stored = forwarding(port);
 
-	(void)state;
 	for (int n = 2; n < 20; n++) {
 		assert_near(seconds_of(&port, COLL_BROADCAST, one_to_all, n, M), (n - 1) * (L + T));
 		assert_near(seconds_of(&stored, COLL_BROADCAST, one_to_all, n, M),
@@ -176,31 +169,28 @@ static void test_one_to_all(void **state)
 }
 
 /* So has one who receives from all. */
-static void test_all_to_one(void **state)
+TEST(test_all_to_one)
 {
-	(void)state;
 	for (int n = 2; n < 20; n++) {
 		assert_near(seconds_of(&port, COLL_REDUCE, all_to_one, n, M), (n - 1) * (L + T));
 		assert_near(seconds_of(&wire, COLL_REDUCE, all_to_one, n, M), L + (n - 1) * T);
 	}
 }
 
-static void test_binomial(void **state)
+TEST(test_binomial)
 {
 	const struct price_model models[] = {port, forwarding(port), forwarding(wire)};
 
-	(void)state;
 	for (int q = 1; q < 8; q++)
-		for (size_t k = 0; k < sizeof models / sizeof models[0]; k++)
+		for (size_t k = 0; k < LENGTH(models); k++)
 			assert_near(seconds_of(&models[k], COLL_BROADCAST, binomial, 1 << q, M),
 			            q * (L + T));
 }
 
-static void test_ring(void **state)
+TEST(test_ring)
 {
 	const struct price_model stored[] = {forwarding(wire), forwarding(port)};
 
-	(void)state;
 	for (int n = 2; n < 20; n++) {
 		assert_near(seconds_of(&wire, COLL_BROADCAST, ring, n, M), (n - 1) * L + T);
 		assert_near(seconds_of(&port, COLL_BROADCAST, ring, n, M), (n - 1) * L + T);
@@ -226,7 +216,7 @@ static bool on_event(void *ctx, const struct simulated_event *e)
 }
 
 /* Message k goes from rank k to k + 1, from k(L + T) to (k + 1)(L + T). */
-static void test_observer(void **state)
+TEST(test_observer)
 {
 	const struct coll_algorithm alg = {.kind = COLL_BROADCAST, .name = "by hand", .emit = ring};
 	const struct price_model stored[] = {forwarding(wire), forwarding(port)};
@@ -235,7 +225,6 @@ static void test_observer(void **state)
 	struct simulation is;
 	char why[SIMULATE_TEXT];
 
-	(void)state;
 	for (args.rank = 0; args.rank < 4; args.rank++) {
 		enum sched_error e;
 
@@ -268,22 +257,20 @@ static void test_observer(void **state)
 }
 
 /* In r packets that are stored and forwarded: (n + r - 2)(L + m/(rB)). */
-static void test_ring_of_packets(void **state)
+TEST(test_ring_of_packets)
 {
 	const struct price_model stored = forwarding(port);
 
-	(void)state;
 	for (int n = 2; n < 20; n++)
 		assert_near(seconds_of(&stored, COLL_BROADCAST, ring_of_4_packets, n, M),
 		            (n + 4 - 2) * (L + T / 4));
 }
 
 /* q(L + m/B); streamed, a latency that is shorter than a message vanishes behind it. */
-static void test_doubling(void **state)
+TEST(test_doubling)
 {
 	const struct price_model stored = forwarding(wire);
 
-	(void)state;
 	for (int q = 1; q < 8; q++) {
 		assert_near(seconds_of(&stored, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
 		assert_near(seconds_of(&port, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
@@ -294,11 +281,10 @@ static void test_doubling(void **state)
 }
 
 /* What passes on in grains adds a grain's time at every station on the way. */
-static void test_grain(void **state)
+TEST(test_grain)
 {
 	struct price_model m = wire;
 
-	(void)state;
 	m.grain = M / 10;
 	for (int n = 2; n < 20; n++)
 		assert_near(seconds_of(&m, COLL_BROADCAST, ring, n, M),
@@ -308,11 +294,10 @@ static void test_grain(void **state)
 }
 
 /* The slowest station decides; what one core does adds up. */
-static void test_core(void **state)
+TEST(test_core)
 {
 	struct price_model m = wire;
 
-	(void)state;
 	m.tls = 3 / B; /* slower than the ports */
 	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 2, M), L + 3 * T);
 	assert_near(seconds_of(&m, COLL_ALLREDUCE, doubling, 2, M), 6 * T);
@@ -326,11 +311,10 @@ static void test_core(void **state)
 }
 
 /* Files are beside all else: the slowest of reading, moving and writing. */
-static void test_files(void **state)
+TEST(test_files)
 {
 	struct price_model m = wire;
 
-	(void)state;
 	m.file = 2 / B;
 	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 2, M), L + 2 * T);
 	m.file = 1 / (2 * B);
@@ -338,14 +322,13 @@ static void test_files(void **state)
 	assert_near(seconds_of(&m, COLL_BROADCAST, one_to_all, 1, M), T / 2);
 }
 
-static void test_nothing_to_do(void **state)
+TEST(test_nothing_to_do)
 {
-	(void)state;
 	assert_true(seconds_of(&wire, COLL_BROADCAST, ring, 1, M) <= 0);
 	assert_true(seconds_of(&wire, COLL_BROADCAST, ring, 5, 0) <= 0);
 }
 
-static void test_defects_are_named(void **state)
+TEST(test_defects_are_named)
 {
 	const struct coll_algorithm lacks = {.kind = COLL_BROADCAST, .emit = unmatched};
 	const struct coll_algorithm waits = {.kind = COLL_BROADCAST, .emit = in_a_circle};
@@ -353,7 +336,6 @@ static void test_defects_are_named(void **state)
 	char why[SIMULATE_TEXT];
 	struct simulation s;
 
-	(void)state;
 	assert_false(simulate_algorithm(&wire, &lacks, &args, 1, &s, why));
 	assert_string_equal(why, "0 messages are sent and 1 received");
 	assert_false(simulate_algorithm(&wire, &waits, &args, 1, &s, why));
@@ -369,27 +351,25 @@ static void all_pairs(struct sched_builder *b, const struct coll_args *a)
 		}
 }
 
-static void test_too_large_is_said(void **state)
+TEST(test_too_large_is_said)
 {
 	const struct coll_algorithm alg = {.kind = COLL_ALLTOALL, .emit = all_pairs};
 	struct coll_args args = args_of(8192, 8192);
 	char why[SIMULATE_TEXT];
 	struct simulation s;
 
-	(void)state;
 	assert_false(simulate_algorithm(&wire, &alg, &args, 1, &s, why));
 	assert_non_null(strstr(why, "8192 schedules of about"));
 }
 
 /* 65,536 ranks of a logarithmic algorithm, to the textbook's microsecond. */
-static void test_many_ranks(void **state)
+TEST(test_many_ranks)
 {
 #ifdef COLLCTL_SANITIZED
 	const int q = 10;
 #else
 	const int q = 16;
 #endif
-	(void)state;
 	assert_near(seconds_of(&port, COLL_ALLREDUCE, doubling, 1 << q, M), q * (L + T));
 }
 
@@ -433,7 +413,7 @@ static const struct {
 
 static double least_of(const struct coll_algorithm *alg)
 {
-	for (size_t i = 0; i < sizeof exceptions / sizeof exceptions[0]; i++)
+	for (size_t i = 0; i < LENGTH(exceptions); i++)
 		if (exceptions[i].kind == alg->kind && !strcmp(exceptions[i].name, alg->name))
 			return exceptions[i].least;
 	return LEAST;
@@ -461,13 +441,12 @@ static void compare(const struct coll_algorithm *alg, int size, uint64_t bytes, 
 		         coll_name(alg->kind), alg->name, size, (unsigned long long)bytes, ratio);
 }
 
-static void test_formula(void **state)
+TEST(test_formula)
 {
 	static const int sizes[] = {2, 3, 4, 5, 6, 7, 8, 9, 12, 13, 16, 17, 24, 32, 33, 64, 100};
 
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
-		for (size_t p = 0; p < sizeof sizes / sizeof sizes[0]; p++)
+		for (size_t p = 0; p < LENGTH(sizes); p++)
 			for (int k = 8; k <= 24; k += 4)
 				for (int insecure = 0; insecure < 2; insecure++)
 					compare(coll_algorithms[i], sizes[p],
@@ -502,14 +481,13 @@ static double seconds_on(const struct price_model *m, emitter *emit, int size, c
 }
 
 /* Ranks of a host share its ports; messages inside a host pass none, and are not encrypted. */
-static void test_shared_ports(void **state)
+TEST(test_shared_ports)
 {
 	static const int apart[] = {0, 1, 2, 3, 4, 5, 6, 7}, out[] = {0, 0, 0, 0, 1, 2, 3, 4},
 	                 in[] = {0, 1, 2, 3, 4, 4, 4, 4}, both[] = {0, 0, 0, 0, 1, 1, 1, 1},
 	                 inside[] = {0, 1, 2, 3, 0, 1, 2, 3};
 	struct price_model m = wire;
 
-	(void)state;
 	m.inside = L / 10;
 	assert_near(seconds_on(&m, pairs, 8, NULL), L + T);
 	assert_near(seconds_on(&m, pairs, 8, apart), L + T);
@@ -565,19 +543,17 @@ static void compare_on(const struct coll_algorithm *alg, const struct placed *on
 		         (unsigned long long)bytes, ratio);
 }
 
-static void test_formula_on_hosts(void **state)
+TEST(test_formula_on_hosts)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++)
-		for (size_t k = 0; k < sizeof placements / sizeof placements[0]; k++)
+		for (size_t k = 0; k < LENGTH(placements); k++)
 			for (int shift = 8; shift <= 20; shift += 4)
 				compare_on(coll_algorithms[i], &placements[k],
 				           (uint64_t)placements[k].size << shift);
 }
 
-static void test_same_every_time(void **state)
+TEST(test_same_every_time)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_args args = args_of(12, 100000);
 		struct simulation a, b;
@@ -594,7 +570,7 @@ static void test_same_every_time(void **state)
 
 /* A broadcast from a device to a device: input, copy to the host, message, copy to the device,
  * output. Apart they follow one another; else each streams behind the one before. */
-static void test_devices(void **state)
+TEST(test_devices)
 {
 	const double start = 2e-3, copy = 1e-7, part = start + M * copy;
 	struct coll_algorithm alg = {.kind = COLL_BROADCAST, .name = "by hand", .emit = one_to_all};
@@ -603,7 +579,6 @@ static void test_devices(void **state)
 	struct simulation is;
 	char why[SIMULATE_TEXT];
 
-	(void)state;
 	m.device_start = start;
 	m.device_copy = copy;
 	args.devices = 1;
@@ -617,27 +592,5 @@ static void test_devices(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_one_message),
-	        cmocka_unit_test(test_one_to_all),
-	        cmocka_unit_test(test_all_to_one),
-	        cmocka_unit_test(test_binomial),
-	        cmocka_unit_test(test_ring),
-	        cmocka_unit_test(test_observer),
-	        cmocka_unit_test(test_ring_of_packets),
-	        cmocka_unit_test(test_doubling),
-	        cmocka_unit_test(test_grain),
-	        cmocka_unit_test(test_core),
-	        cmocka_unit_test(test_files),
-	        cmocka_unit_test(test_devices),
-	        cmocka_unit_test(test_nothing_to_do),
-	        cmocka_unit_test(test_defects_are_named),
-	        cmocka_unit_test(test_too_large_is_said),
-	        cmocka_unit_test(test_many_ranks),
-	        cmocka_unit_test(test_formula),
-	        cmocka_unit_test(test_shared_ports),
-	        cmocka_unit_test(test_formula_on_hosts),
-	        cmocka_unit_test(test_same_every_time),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -41,9 +41,8 @@ static int write_all_files(struct sink *s, struct err *err)
 
 static const char *const contents[] = {"new a\0\0\0", "new sub/b", "new c\0\0\0"};
 
-static void test_commit(void **state)
+TEST_WITH(test_commit, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = new_sink(true);
@@ -62,9 +61,8 @@ static void test_commit(void **state)
 	assert_int_equal(names("sub"), 1);
 }
 
-static void test_each_rename_fails(void **state)
+TEST_WITH(test_each_rename_fails, NULL, empty_folder)
 {
-	(void)state;
 	for (int k = 0; k < FILES; k++) {
 		struct err err = {0};
 		put_old();
@@ -84,15 +82,14 @@ static void test_each_rename_fails(void **state)
 }
 
 /* Of every other call's failure nothing is left either. */
-static void test_each_failure(void **state)
+TEST_WITH(test_each_failure, NULL, empty_folder)
 {
-	(void)state;
 	static const struct {
 		enum call call;
 		int calls; /* there are so many */
 		int error;
 	} faults[] = {{LINKAT, 6, ENOSPC}, {FALLOCATE, 3, ENOSPC}, {FSYNC, 3, EIO}};
-	for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
+	for (size_t i = 0; i < LENGTH(faults); i++)
 		for (int k = 0; k < faults[i].calls; k++) {
 			struct err err = {0};
 			put_old();
@@ -130,9 +127,8 @@ static void look(void)
 	}
 }
 
-static void test_whole_at_any_time(void **state)
+TEST_WITH(test_whole_at_any_time, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	fault.look = look;
@@ -148,9 +144,8 @@ static void test_whole_at_any_time(void **state)
 }
 
 /* What can't be put back stays at a name that the error tells. */
-static void test_undo_fails(void **state)
+TEST_WITH(test_undo_fails, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	char name[64];
 	put_old();
@@ -174,9 +169,8 @@ static void test_undo_fails(void **state)
 }
 
 /* Without hard links the renames go on; a failure leaves what was replaced. */
-static void test_no_hard_links(void **state)
+TEST_WITH(test_no_hard_links, NULL, empty_folder)
 {
-	(void)state;
 	for (int bad = 0; bad < 2; bad++) {
 		struct err err = {0};
 		put_old();
@@ -212,9 +206,8 @@ static void test_no_hard_links(void **state)
 }
 
 /* One file alone is renamed, and nothing more. */
-static void test_one_file(void **state)
+TEST_WITH(test_one_file, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = new_sink(true);
@@ -233,9 +226,8 @@ static void test_one_file(void **state)
 	assert_int_equal(names("."), 3);
 }
 
-static void test_given_up(void **state)
+TEST_WITH(test_given_up, NULL, empty_folder)
 {
-	(void)state;
 	for (int stage = 0; stage < 3; stage++) {
 		struct err err = {0};
 		put_old();
@@ -252,9 +244,8 @@ static void test_given_up(void **state)
 	sink_free(NULL);
 }
 
-static void test_duplicates(void **state)
+TEST_WITH(test_duplicates, NULL, empty_folder)
 {
-	(void)state;
 	static const char *const pairs[][2] = {{"x", "x"},
 	                                       {"x", "./x"},
 	                                       {"sub/x", "sub//x"},
@@ -262,7 +253,7 @@ static void test_duplicates(void **state)
 	                                       {"link/x", "sub/x"}};
 	assert_int_equal(mkdir("sub", 0755), 0);
 	assert_int_equal(symlink("sub", "link"), 0);
-	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+	for (size_t i = 0; i < LENGTH(pairs); i++) {
 		struct err err = {0};
 		struct sink *s = new_sink(false);
 		assert_int_equal(sink_add(s, "y", NULL, 0, 0, &err), 0);
@@ -282,9 +273,8 @@ static void test_duplicates(void **state)
 }
 
 /* A link that is followed leads to a file that is an output already. */
-static void test_duplicate_by_link(void **state)
+TEST_WITH(test_duplicate_by_link, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	put("x", "old", 0644);
 	assert_int_equal(symlink("x", "link"), 0);
@@ -301,9 +291,8 @@ static int descriptors(void)
 	return names("/proc/self/fd");
 }
 
-static void test_one_descriptor_a_folder(void **state)
+TEST_WITH(test_one_descriptor_a_folder, NULL, empty_folder)
 {
-	(void)state;
 	enum { MANY = 100 };
 	struct err err = {0};
 	struct sink *s = new_sink(false);
@@ -323,9 +312,8 @@ static void test_one_descriptor_a_folder(void **state)
 	assert_content("57", "57");
 }
 
-static void test_too_few_descriptors(void **state)
+TEST_WITH(test_too_few_descriptors, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	struct rlimit before, small;
 	struct sink *s = new_sink(false);
@@ -358,9 +346,8 @@ static void assert_no_folder(const char *path, const char *why)
 	}
 }
 
-static void test_folders(void **state)
+TEST_WITH(test_folders, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	mode_t mask = umask(027);
 	/* Made and, if nothing comes of it, removed; */
@@ -402,10 +389,9 @@ static void test_folders(void **state)
 }
 
 /* A check finds what would become of each file, and creates nothing. */
-static void test_check(void **state)
+TEST_WITH(test_check, NULL, empty_folder)
 {
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(mkdir("there", 0700), 0);
 	put("there/old", "old", 0600);
 	int fd = open("there/old", O_RDONLY);
@@ -440,7 +426,7 @@ static void test_check(void **state)
 }
 
 /* A check finds what sink_open would find. */
-static void test_check_finds(void **state)
+TEST_WITH(test_check_finds, NULL, empty_folder)
 {
 	static const struct {
 		const char *paths[2];
@@ -453,10 +439,9 @@ static void test_check_finds(void **state)
 	        {{"there/a", "link"}, ERR_OUTPUT, "link: is a symbolic link"},
 	};
 	int (*const calls[])(struct sink *, struct err *) = {sink_open, sink_check};
-	(void)state;
 	assert_int_equal(mkdir("there", 0700), 0);
 	assert_int_equal(symlink("target", "link"), 0);
-	for (size_t i = 0; i < 2 * sizeof rows / sizeof rows[0]; i++) {
+	for (size_t i = 0; i < 2 * LENGTH(rows); i++) {
 		struct err err = {0};
 		struct sink *s = new_sink(true);
 		for (int k = 0; k < 2; k++)
@@ -469,9 +454,8 @@ static void test_check_finds(void **state)
 }
 
 /* What a peer names goes below the folder, through no symlink; and gets its attributes. */
-static void test_below(void **state)
+TEST_WITH(test_below, NULL, empty_folder)
 {
-	(void)state;
 	static const struct sink_attributes as = {
 	        .has_mode = true, .has_time = true, .mode = 0751, .modified = {12, 34}};
 	struct err err = {0};
@@ -530,9 +514,8 @@ static void test_below(void **state)
 }
 
 /* The root's own file stays as it is: nothing is written, and what is read back is in it. */
-static void test_left_alone(void **state)
+TEST_WITH(test_left_alone, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	struct stat before, after;
 	char back[3];
@@ -562,9 +545,8 @@ static void test_left_alone(void **state)
 }
 
 /* Another rank writes it: the bytes can be read back, and nothing gets the name. */
-static void test_dropped(void **state)
+TEST_WITH(test_dropped, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	char back[3];
 	struct sink *s = new_sink(true);
@@ -601,9 +583,8 @@ static struct sink *sealed_with_stdout(struct err *err)
 	return s;
 }
 
-static void test_stdout(void **state)
+TEST_WITH(test_stdout, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = sealed_with_stdout(&err);
@@ -617,9 +598,8 @@ static void test_stdout(void **state)
 }
 
 /* It can't be undone: it comes last, and its failure undoes the rest. */
-static void test_stdout_fails(void **state)
+TEST_WITH(test_stdout_fails, NULL, empty_folder)
 {
-	(void)state;
 	struct err err = {0};
 	put_old();
 	struct sink *s = sealed_with_stdout(&err);
@@ -648,9 +628,8 @@ static void test_stdout_fails(void **state)
 
 /* ---- arrays ---- */
 
-static void test_arrays(void **state)
+TEST_WITH(test_arrays, NULL, empty_folder)
 {
-	(void)state;
 	static const struct {
 		const char *path;
 		const struct format *hint, *format;
@@ -667,7 +646,7 @@ static void test_arrays(void **state)
 	         "x.npy: the output has the input's format: --format npy"},
 	        {"x.txt", NULL, &format_npy, "x.txt: unknown format"},
 	};
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct err err = {0};
 		struct array_info info = {.format = cases[i].format,
 		                          .dtype = DTYPE_I32,
@@ -710,28 +689,5 @@ static void test_arrays(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(test_commit, empty_folder),
-	        cmocka_unit_test_teardown(test_each_rename_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_each_failure, empty_folder),
-	        cmocka_unit_test_teardown(test_whole_at_any_time, empty_folder),
-	        cmocka_unit_test_teardown(test_undo_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_no_hard_links, empty_folder),
-	        cmocka_unit_test_teardown(test_one_file, empty_folder),
-	        cmocka_unit_test_teardown(test_given_up, empty_folder),
-	        cmocka_unit_test_teardown(test_duplicates, empty_folder),
-	        cmocka_unit_test_teardown(test_duplicate_by_link, empty_folder),
-	        cmocka_unit_test_teardown(test_one_descriptor_a_folder, empty_folder),
-	        cmocka_unit_test_teardown(test_too_few_descriptors, empty_folder),
-	        cmocka_unit_test_teardown(test_folders, empty_folder),
-	        cmocka_unit_test_teardown(test_check, empty_folder),
-	        cmocka_unit_test_teardown(test_check_finds, empty_folder),
-	        cmocka_unit_test_teardown(test_dropped, empty_folder),
-	        cmocka_unit_test_teardown(test_below, empty_folder),
-	        cmocka_unit_test_teardown(test_left_alone, empty_folder),
-	        cmocka_unit_test_teardown(test_stdout, empty_folder),
-	        cmocka_unit_test_teardown(test_stdout_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_arrays, empty_folder),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

@@ -90,9 +90,8 @@ static void assert_model_written(const char *path, struct model *m)
 	sink_free(s);
 }
 
-static void test_safetensors(void **state)
+TEST_WITH(test_safetensors, NULL, empty_folder)
 {
-	(void)state;
 	struct model m;
 	char buf[4096];
 	make_model(&m, &format_safetensors, false);
@@ -120,9 +119,8 @@ static const char index_of_model[] = "{\n"
                                      "  }\n"
                                      "}\n";
 
-static void test_sharded(void **state)
+TEST_WITH(test_sharded, NULL, empty_folder)
 {
-	(void)state;
 	struct model m;
 	make_model(&m, &format_safetensors, true);
 	m.d.index = (char *)"model.safetensors.index.json";
@@ -176,9 +174,8 @@ static bool have_libzip(void)
 	return lib;
 }
 
-static void test_npz(void **state)
+TEST_WITH(test_npz, NULL, empty_folder)
 {
-	(void)state;
 	struct model m;
 	struct err err = {0};
 	if (!have_libzip())
@@ -218,9 +215,8 @@ static void test_npz(void **state)
 }
 
 /* No room for the members or the archive: known before any data come. */
-static void test_npz_no_room(void **state)
+TEST_WITH(test_npz_no_room, NULL, empty_folder)
 {
-	(void)state;
 	struct model m;
 	make_model(&m, &format_npz, false);
 	for (int k = 0; k < 2; k++) {
@@ -243,9 +239,8 @@ static void test_npz_no_room(void **state)
 }
 
 /* The index comes last, and none of the set is left where it fails. */
-static void test_sharded_fails(void **state)
+TEST_WITH(test_sharded_fails, NULL, empty_folder)
 {
-	(void)state;
 	struct model m;
 	make_model(&m, &format_safetensors, true);
 	m.d.index = (char *)"model.safetensors.index.json";
@@ -267,9 +262,8 @@ static void test_sharded_fails(void **state)
 	}
 }
 
-static void test_refused_names(void **state)
+TEST_WITH(test_refused_names, NULL, empty_folder)
 {
-	(void)state;
 	static const struct {
 		const char *path;
 		const struct format *format;
@@ -287,7 +281,7 @@ static void test_refused_names(void **state)
 	        {"x.npz", &format_safetensors, true, "name a folder"},
 	};
 	assert_int_equal(mkdir("dir", 0755), 0);
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		struct model m;
 		struct err err = {0};
 		struct sink *s = new_sink(false);
@@ -298,7 +292,7 @@ static void test_refused_names(void **state)
 	}
 	/* Names of files that would lead elsewhere. */
 	static const char *const bad[] = {"", ".", "..", "../x", "/x", "a/b", ".hidden"};
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct model m;
 		struct err err = {0};
 		struct sink *s = new_sink(false);
@@ -313,13 +307,5 @@ static void test_refused_names(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_teardown(test_safetensors, empty_folder),
-	        cmocka_unit_test_teardown(test_sharded, empty_folder),
-	        cmocka_unit_test_teardown(test_npz, empty_folder),
-	        cmocka_unit_test_teardown(test_npz_no_room, empty_folder),
-	        cmocka_unit_test_teardown(test_sharded_fails, empty_folder),
-	        cmocka_unit_test_teardown(test_refused_names, empty_folder),
-	};
-	return cmocka_run_group_tests(tests, into_folder, out_of_folder);
+	return unit_run(into_folder, out_of_folder);
 }

@@ -35,13 +35,12 @@ static void assert_stats(const struct stats *found, const struct stats *expected
 		assert_true(fabs(found->sum - expected->sum) <= 1e-10 * size);
 }
 
-static void test_real(void **state)
+TEST_WITH(test_real, reseed, NULL)
 {
-	(void)state;
 	static const size_t lengths[] = {0, 1, 2, 7, 8, 9, 1023, 1024, 1025, MAX_N};
 	static uint64_t src[MAX_N];
 	for (int i = 1; i < DTYPES; i++)
-		for (size_t k = 0; k < COUNT(lengths); k++) {
+		for (size_t k = 0; k < LENGTH(lengths); k++) {
 			enum dtype t = (enum dtype)i;
 			struct stats found, expected, half;
 			size_t n = lengths[k];
@@ -67,9 +66,8 @@ static void test_real(void **state)
 		}
 }
 
-static void test_64_bits_are_exact(void **state)
+TEST_WITH(test_64_bits_are_exact, reseed, NULL)
 {
-	(void)state;
 	static const int64_t i[] = {INT64_MAX - 1, INT64_MIN + 1, 5};
 	static const uint64_t u[] = {UINT64_MAX - 1, 9007199254740993, UINT64_MAX - 2};
 	struct stats s;
@@ -82,9 +80,8 @@ static void test_64_bits_are_exact(void **state)
 	            s.max == (long double)(UINT64_MAX - 1));
 }
 
-static void test_complex(void **state)
+TEST_WITH(test_complex, reseed, NULL)
 {
-	(void)state;
 	static float x[2 * MAX_N];
 	static double y[2 * MAX_N];
 	struct stats s, t;
@@ -111,9 +108,8 @@ static void test_complex(void **state)
 	assert_int_equal(t.infs, infs);
 }
 
-static void test_carried(void **state)
+TEST_WITH(test_carried, reseed, NULL)
 {
-	(void)state;
 	struct stats s;
 	stats_init(&s);
 	stats_add(&s, DTYPE_F4, "ab", 4);
@@ -124,11 +120,5 @@ static void test_carried(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test_setup(test_real, reseed),
-	        cmocka_unit_test_setup(test_64_bits_are_exact, reseed),
-	        cmocka_unit_test_setup(test_complex, reseed),
-	        cmocka_unit_test_setup(test_carried, reseed),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* The table of stores, with a toy (tests/toys/lib/store/store_memory.c) as one more row: a whole
  * rendezvous over it, without a server. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -14,6 +8,7 @@
 #include "lib/base/clock.h"
 #include "lib/store/rendezvous.h"
 #include "lib/store/store.h"
+#include "tests/unit/unit.h"
 
 #define SOON (clock_ns() + 100 * NS_PER_SEC)
 
@@ -62,14 +57,13 @@ static int must_publish(struct rendezvous *r, struct addr *where)
 
 /* Rank 0 publishes, the others find it, a second rank 0 learns of the first; then the record goes.
  */
-static void a_rendezvous(void **state)
+TEST(a_rendezvous)
 {
 	struct rendezvous *zero = must_meet("a", &secret), *other = must_meet("a", &secret);
 	struct rendezvous *second = must_meet("a", &secret);
 	struct addr where, at;
 	struct err err = {0};
 	int none;
-	(void)state;
 	assert_int_equal(rendezvous_locate(other, &at, clock_ns(), &err), 0);
 	assert_non_null(
 	        strstr(rendezvous_trouble(other), "no record collctl/a in the store memory://"));
@@ -88,14 +82,13 @@ static void a_rendezvous(void **state)
 	rendezvous_free(second);
 }
 
-static void other_secrets_are_told(void **state)
+TEST(other_secrets_are_told)
 {
 	static const struct secret wrong = {.key = "another secret"};
 	struct rendezvous *zero = must_meet("b", &secret), *other = must_meet("b", &wrong);
 	struct rendezvous *plain = must_meet("b", NULL);
 	struct addr where, at;
 	struct err err = {0};
-	(void)state;
 	int fd = must_publish(zero, &where);
 	assert_int_equal(rendezvous_locate(other, &at, SOON, &err), 0);
 	assert_non_null(strstr(rendezvous_trouble(other), "secrets differ"));
@@ -109,14 +102,13 @@ static void other_secrets_are_told(void **state)
 }
 
 /* A store that loses the record gets it again, for as long as the coordinator keeps it. */
-static void a_lost_record_is_published_again(void **state)
+TEST(a_lost_record_is_published_again)
 {
 	struct rendezvous *zero = must_meet("c", NULL), *other = must_meet("c", NULL);
 	struct store_value v;
 	struct addr where;
 	struct err err = {0};
 	uint64_t wait = 0;
-	(void)state;
 	int fd = must_publish(zero, &where);
 	rendezvous_keep(zero);
 	struct store *s = store_open(&(struct store_conf){.url = "MEMORY://"}, &err);
@@ -138,10 +130,9 @@ static void a_lost_record_is_published_again(void **state)
 	rendezvous_free(other);
 }
 
-static void unknown_schemes_are_told(void **state)
+TEST(unknown_schemes_are_told)
 {
 	struct err err = {0};
-	(void)state;
 	assert_null(store_open(&(struct store_conf){.url = "ftp://h"}, &err));
 	assert_int_equal(err.code, ERR_USAGE);
 	assert_non_null(strstr(err.text, "memory://"));
@@ -150,11 +141,5 @@ static void unknown_schemes_are_told(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_rendezvous),
-	        cmocka_unit_test(other_secrets_are_told),
-	        cmocka_unit_test(a_lost_record_is_published_again),
-	        cmocka_unit_test(unknown_schemes_are_told),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

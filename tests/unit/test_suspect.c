@@ -1,18 +1,12 @@
 /* What is met at a record's address, and whether the record is stale by it. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include "lib/base/clock.h"
 #include "lib/store/suspect.h"
+#include "tests/unit/unit.h"
 
 #define AT(seconds) ((int64_t)((seconds)*1e9))
 
-static void test_gone(void **state)
+TEST(test_gone)
 {
-	(void)state;
 	struct suspect s = {0};
 
 	assert_false(suspect_is_stale(&s, AT(100)));
@@ -29,9 +23,8 @@ static void test_gone(void **state)
 	assert_false(suspect_is_stale(&s, AT(4)));
 }
 
-static void test_strangers(void **state)
+TEST(test_strangers)
 {
-	(void)state;
 	struct suspect s = {0};
 
 	for (int round = 0; round < 5; round++) {
@@ -49,9 +42,8 @@ static void test_strangers(void **state)
 }
 
 /* A coordinator that is full for a while is not replaced. */
-static void test_closes(void **state)
+TEST(test_closes)
 {
-	(void)state;
 	struct suspect s = {0};
 
 	for (int i = 0; i <= 40; i++) {
@@ -70,10 +62,5 @@ static void test_closes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_gone),
-	        cmocka_unit_test(test_strangers),
-	        cmocka_unit_test(test_closes),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

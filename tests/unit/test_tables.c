@@ -1,10 +1,4 @@
 /* Two tables compared: what is named, where pages end, and pages that are none. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +6,7 @@
 #include "lib/job/ctl.h"
 #include "lib/job/proto.h"
 #include "lib/job/tables.h"
+#include "tests/unit/unit.h"
 
 /* A table of @n entries "tensor 0000000" to their values, but for some. */
 struct made {
@@ -109,12 +104,11 @@ static int per_page(void)
 	return n;
 }
 
-static void tables_that_are_the_same(void **state)
+TEST(tables_that_are_the_same)
 {
 	static const struct made empty = {0, -1, -1, -1};
 	struct table_difference d;
 	uint32_t pages;
-	(void)state;
 	assert_int_equal(compare(&plain, &plain, &d, &pages), TABLES_SAME);
 	assert_int_equal(pages, 20000 / per_page() + 2); /* the last is empty */
 	assert_int_equal(compare(&empty, &empty, &d, &pages), TABLES_SAME);
@@ -122,13 +116,12 @@ static void tables_that_are_the_same(void **state)
 }
 
 /* At the beginning, on both sides of a page's border, and at the end. */
-static void the_entry_is_named(void **state)
+TEST(the_entry_is_named)
 {
 	int border = per_page();
 	const int at[] = {0,          1,          border - 2,  border - 1, border,
 	                  border + 1, 2 * border, plain.n - 2, plain.n - 1};
-	(void)state;
-	for (size_t i = 0; i < sizeof at / sizeof at[0]; i++) {
+	for (size_t i = 0; i < LENGTH(at); i++) {
 		struct made a = plain, b = plain;
 		struct table_difference d;
 		char name[64], value[64], other[64];
@@ -161,13 +154,12 @@ static void the_entry_is_named(void **state)
 }
 
 /* A table that ends with its first page, and one that goes on. */
-static void a_table_that_ends_at_a_border(void **state)
+TEST(a_table_that_ends_at_a_border)
 {
 	struct made a = plain;
 	struct table_difference d;
 	uint32_t pages;
 	char name[64];
-	(void)state;
 	a.n = per_page();
 	snprintf(name, sizeof name, "tensor %07d", a.n);
 	assert_int_equal(compare(&a, &plain, &d, &pages), TABLES_DIFFER);
@@ -180,14 +172,13 @@ static void a_table_that_ends_at_a_border(void **state)
 }
 
 /* The longest entries: a page of them fits a message; names are cut for people, not for us. */
-static void the_longest_names(void **state)
+TEST(the_longest_names)
 {
 	static char name[UINT16_MAX + 1], value[UINT16_MAX + 1];
 	struct table_difference d;
 	struct err err = {0};
 	struct buf b;
 	struct tables t;
-	(void)state;
 	memset(name, 'n', UINT16_MAX);
 	memset(value, 'v', UINT16_MAX);
 	buf_init(&b, TABLE_PAGE_MAX);
@@ -208,12 +199,11 @@ static void the_longest_names(void **state)
 	buf_release(&b);
 }
 
-static void texts_are_escaped(void **state)
+TEST(texts_are_escaped)
 {
 	struct table_difference d;
 	struct err err = {0};
 	struct tables t;
-	(void)state;
 	tables_begin(&t, 0, 1);
 	assert_int_equal(take(&t, 0, 0, "\2\0a\x1b\1\0x", 7, &d, &err), TABLES_WAIT);
 	assert_int_equal(take(&t, 1, 0, "\2\0a\x1b\1\0\n", 7, &d, &err), TABLES_DIFFER);
@@ -223,14 +213,13 @@ static void texts_are_escaped(void **state)
 	tables_release(&t);
 }
 
-static void pages_that_are_none(void **state)
+TEST(pages_that_are_none)
 {
 	struct made m = {3, -1, -1, -1};
 	struct table_difference d;
 	struct buf b;
 	struct tables t;
 	struct err err;
-	(void)state;
 	buf_init(&b, 2 * TABLE_PAGE_MAX);
 	put_page(&m, 0, &b);
 	size_t entry = b.len / 3;
@@ -261,12 +250,11 @@ static void pages_that_are_none(void **state)
 }
 
 /* Twice, of another number, of another rank. */
-static void pages_that_nobody_asked_for(void **state)
+TEST(pages_that_nobody_asked_for)
 {
 	struct table_difference d;
 	struct tables t;
 	struct err err = {0};
-	(void)state;
 	tables_begin(&t, 1, 2);
 	assert_int_equal(take(&t, 1, 1, "", 0, &d, &err), TABLES_BAD);
 	assert_int_equal(err.rank, 1);
@@ -281,14 +269,5 @@ static void pages_that_nobody_asked_for(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(tables_that_are_the_same),
-	        cmocka_unit_test(the_entry_is_named),
-	        cmocka_unit_test(a_table_that_ends_at_a_border),
-	        cmocka_unit_test(the_longest_names),
-	        cmocka_unit_test(texts_are_escaped),
-	        cmocka_unit_test(pages_that_are_none),
-	        cmocka_unit_test(pages_that_nobody_asked_for),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,11 +1,4 @@
 /* Places of outputs: one file has one place, by whatever path; other files have others. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +7,12 @@
 
 #include "lib/base/user.h"
 #include "lib/data/files/target.h"
+#include "tests/unit/unit.h"
 
 static char folder[] = "/tmp/test_target.XXXXXX";
 
 static int enter(void **state)
 {
-	(void)state;
 	return mkdtemp(folder) && chdir(folder) == 0 && mkdir("a", 0777) == 0 &&
 	                       mkdir("b", 0777) == 0 && symlink("a", "link") == 0
 	               ? 0
@@ -29,7 +22,6 @@ static int enter(void **state)
 static int leave(void **state)
 {
 	char command[64];
-	(void)state;
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return chdir("/") == 0 && system(command) == 0 ? 0 : -1;
 }
@@ -41,10 +33,9 @@ static void put(const char *path)
 	close(fd);
 }
 
-static void one_file_has_one_place(void **state)
+TEST(one_file_has_one_place)
 {
 	char whole[128];
-	(void)state;
 	snprintf(whole, sizeof whole, "%s/a/x", folder);
 	uint64_t x = target_place("a/x", false);
 	assert_int_not_equal(x, 0);
@@ -59,9 +50,8 @@ static void one_file_has_one_place(void **state)
 	assert_int_not_equal(target_place("b/x", false), x);
 }
 
-static void a_folder_that_is_to_be_made_has_a_place(void **state)
+TEST(a_folder_that_is_to_be_made_has_a_place)
 {
-	(void)state;
 	uint64_t set = target_place("a/set", false);
 	assert_int_not_equal(set, 0);
 	assert_int_equal(target_place("a/set//", false), set);
@@ -71,17 +61,15 @@ static void a_folder_that_is_to_be_made_has_a_place(void **state)
 	assert_int_not_equal(target_place_in(set, "x"), target_place_in(set, "y"));
 }
 
-static void a_second_name_is_another_place(void **state)
+TEST(a_second_name_is_another_place)
 {
-	(void)state;
 	put("a/one"); /* each name is replaced for itself */
 	assert_int_equal(link("a/one", "a/two"), 0);
 	assert_int_not_equal(target_place("a/one", false), target_place("a/two", false));
 }
 
-static void symlinks_are_followed_by_force_alone(void **state)
+TEST(symlinks_are_followed_by_force_alone)
 {
-	(void)state;
 	put("a/real");
 	assert_int_equal(symlink("real", "a/soft"), 0);
 	assert_int_equal(target_place("a/soft", false), 0);
@@ -100,9 +88,8 @@ static bool same(const char *a, const char *b)
 	return is;
 }
 
-static void files_that_are_one(void **state)
+TEST(files_that_are_one)
 {
-	(void)state;
 	put("a/file");
 	put("a/second");
 	assert_int_equal(symlink("file", "a/to-file"), 0);
@@ -120,10 +107,9 @@ static void files_that_are_one(void **state)
 	assert_false(same("a", "a/"));
 }
 
-static void no_folder_by_the_link_of_another_user(void **state)
+TEST(no_folder_by_the_link_of_another_user)
 {
 	struct err err = {.rank = ERR_RANK_SELF};
-	(void)state;
 	assert_int_equal(symlink("a", "own"), 0);
 	assert_int_equal(target_check_folder("own", &err), 0);
 	assert_int_equal(target_check_folder("own//", &err), 0);
@@ -140,7 +126,7 @@ static void no_folder_by_the_link_of_another_user(void **state)
 }
 
 /* Who can change a file besides this user and root. */
-static void what_others_can_change(void **state)
+TEST(what_others_can_change)
 {
 	static const struct {
 		mode_t mode;
@@ -153,8 +139,7 @@ static void what_others_can_change(void **state)
 	        {S_IFREG | 01666, true, true, true},
 	};
 	char why[128];
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const struct stat st = {.st_mode = cases[i].mode,
 		                        .st_uid = cases[i].own ? geteuid() : 12345,
 		                        .st_gid = cases[i].own_group ? getegid() : 12345};
@@ -166,9 +151,8 @@ static void what_others_can_change(void **state)
 	assert_false(user_others_change(&theirs, 12345, why, sizeof why));
 }
 
-static void what_is_no_place(void **state)
+TEST(what_is_no_place)
 {
-	(void)state;
 	assert_int_equal(mkfifo("a/pipe", 0600), 0);
 	assert_int_equal(target_place("-", false), 0);
 	assert_int_equal(target_place("/dev/null", true), 0);
@@ -179,15 +163,5 @@ static void what_is_no_place(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(one_file_has_one_place),
-	        cmocka_unit_test(a_folder_that_is_to_be_made_has_a_place),
-	        cmocka_unit_test(a_second_name_is_another_place),
-	        cmocka_unit_test(symlinks_are_followed_by_force_alone),
-	        cmocka_unit_test(what_is_no_place),
-	        cmocka_unit_test(files_that_are_one),
-	        cmocka_unit_test(no_folder_by_the_link_of_another_user),
-	        cmocka_unit_test(what_others_can_change),
-	};
-	return cmocka_run_group_tests(tests, enter, leave);
+	return unit_run(enter, leave);
 }

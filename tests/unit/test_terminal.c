@@ -1,24 +1,18 @@
 /* Columns of texts: decoded, cut and shortened; whatever the locale is. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "cmd/text/report.h"
 #include "cmd/text/terminal.h"
 #include "lib/base/text.h"
+#include "tests/unit/unit.h"
 
 #define WIDE  "\346\250\241\345\236\213" /* two characters of two columns each */
 #define ACUTE "e\314\201"                /* e, and an accent that combines with it */
 
-static void test_columns(void **state)
+TEST(test_columns)
 {
-	(void)state;
 	assert_int_equal(terminal_columns(""), 0);
 	assert_int_equal(terminal_columns("abc"), 3);
 	assert_int_equal(terminal_columns("\303\251"), 1);
@@ -36,9 +30,8 @@ static void cuts(const char *text, int columns, const char *want)
 	assert_string_equal(terminal_cut(buf, columns), want);
 }
 
-static void test_cut(void **state)
+TEST(test_cut)
 {
-	(void)state;
 	cuts("abc", 3, "abc");
 	cuts("abc", 2, "ab");
 	cuts("abc", 0, "");
@@ -55,9 +48,8 @@ static void shortens(const char *text, int columns, const char *want)
 	assert_string_equal(terminal_shorten(buf, sizeof buf, text, columns), want);
 }
 
-static void test_shorten(void **state)
+TEST(test_shorten)
 {
-	(void)state;
 	shortens("layer.0.weight", 14, "layer.0.weight");
 	shortens("layer.0.weight", 9, "laye…ight");
 	shortens("layer.0.weight", 8, "laye…ght");
@@ -72,7 +64,7 @@ static void test_shorten(void **state)
 
 /* At every width and in every buffer: no more columns and bytes than there are, whole characters.
  */
-static void test_limits(void **state)
+TEST(test_limits)
 {
 	static const char *const texts[] = {
 	        "",
@@ -85,8 +77,7 @@ static void test_limits(void **state)
 	};
 	char buf[64], again[4 * sizeof buf];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+	for (size_t i = 0; i < LENGTH(texts); i++)
 		for (int columns = 1; columns < 30; columns++)
 			for (size_t cap = 1; cap < sizeof buf; cap++) {
 				memset(buf, '!', sizeof buf);
@@ -101,9 +92,8 @@ static void test_limits(void **state)
 			}
 }
 
-static void test_no_terminal(void **state)
+TEST(test_no_terminal)
 {
-	(void)state;
 	FILE *f = tmpfile();
 
 	assert_non_null(f);
@@ -118,10 +108,5 @@ static void test_no_terminal(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_columns),     cmocka_unit_test(test_cut),
-	        cmocka_unit_test(test_shorten),     cmocka_unit_test(test_limits),
-	        cmocka_unit_test(test_no_terminal),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* Offers and terms, the messages of the agreement: out and in again, cut at every byte, and what is
  * impossible. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +8,7 @@
 #include "lib/coll/agreement/claims.h"
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/terms.h"
+#include "tests/unit/unit.h"
 
 #define SIZE 3
 
@@ -83,13 +78,12 @@ static void terms_are_whole(struct buf *b, const struct terms_form *form)
 
 /* ---- offers ---- */
 
-static void an_offer_of_nothing(void **state)
+TEST(an_offer_of_nothing)
 {
 	static const uint64_t places[] = {7, 9};
 	struct err err = {0};
 	struct buf b, claims;
 	struct offer out;
-	(void)state;
 	buf_init(&b, 4096);
 	buf_init(&claims, 4096);
 	claims_put(&claims, "out.npy", places, 2);
@@ -110,7 +104,7 @@ static void an_offer_of_nothing(void **state)
 	buf_release(&claims);
 }
 
-static void offered_arrays_come_back(void **state)
+TEST(offered_arrays_come_back)
 {
 	uint64_t cut[SIZE] = {5, 0, 2};
 	struct offered_array arrays[] = {{.name = "a.npy", .info = rows_of(7), .counts = cut},
@@ -118,7 +112,6 @@ static void offered_arrays_come_back(void **state)
 	struct offer o = {.weights = 1, .content = {OFFER_ARRAYS, arrays, 2, NULL, {0}}}, out;
 	const struct offer_form *const forms[] = {&plain, &named};
 	struct err err = {0};
-	(void)state;
 	o.claims = view_of("", 0);
 	for (int i = 0; i < 2; i++) {
 		struct buf b;
@@ -139,13 +132,12 @@ static void offered_arrays_come_back(void **state)
 	}
 }
 
-static void offered_files_come_back(void **state)
+TEST(offered_files_come_back)
 {
 	struct listed_file files[] = {{.name = "x.bin", .bytes = 9, .mode = 0600}};
 	struct offer o = {.weights = 1, .claims = view_of("", 0)}, out;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	o.content.has = OFFER_FILES;
 	o.content.files = (struct file_list){
 	        .format = &format_raw, .folder = true, .files = files, .nfiles = 1};
@@ -172,14 +164,13 @@ static const struct rank_files logs = {.files = {.format = &format_raw,
                                                  .nfiles = 1},
                                        .host = "node1"};
 
-static void gathered_files_come_back(void **state)
+TEST(gathered_files_come_back)
 {
 	struct rank_files its = logs;
 	struct offered_array array = {.info = rows_of(5)};
 	struct offer o = {.weights = 1, .content = {OFFER_ARRAYS, &array, 1, &its, {0}}}, out;
 	struct err err = {0};
 	struct buf b;
-	(void)state;
 	o.claims = view_of("", 0);
 	buf_init(&b, 4096);
 	offer_put(&b, &o, &gathers);
@@ -192,14 +183,13 @@ static void gathered_files_come_back(void **state)
 }
 
 /* Counts that the message has no room for: nothing is allocated for them. */
-static void counts_that_lie_cost_nothing(void **state)
+TEST(counts_that_lie_cost_nothing)
 {
 	static const struct offer_form huge = {.size = 65536};
 	struct mallinfo2 before, after;
 	struct err err = {0};
 	struct offer o;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 4096);
 	buf_put_u64(&b, 0); /* weight */
 	buf_put_u64(&b, 0);
@@ -229,12 +219,11 @@ static void counts_that_lie_cost_nothing(void **state)
 	buf_release(&b);
 }
 
-static void an_unknown_content_is_refused(void **state)
+TEST(an_unknown_content_is_refused)
 {
 	struct err err = {0};
 	struct offer o;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 4096);
 	buf_put_u64(&b, 0);
 	buf_put_u64(&b, 0);
@@ -247,7 +236,7 @@ static void an_unknown_content_is_refused(void **state)
 
 /* ---- terms ---- */
 
-static void terms_come_back(void **state)
+TEST(terms_come_back)
 {
 	static const bool forms[][3] = {/* rows, from, gathered */
 	                                {false, false, false},
@@ -256,8 +245,7 @@ static void terms_come_back(void **state)
 	                                {true, false, true}};
 	uint64_t rows[SIZE] = {1, 2, 3}, same[SIZE] = {9, 9, 9}, from[SIZE] = {3, 2, 1};
 	bool dropped[] = {false, true};
-	(void)state;
-	for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+	for (size_t i = 0; i < LENGTH(forms); i++) {
 		struct vector_terms v[] = {{"ring", DTYPE_F64, 7, rows, 0, from},
 		                           {"direct", DTYPE_F32, 1, same, 0, NULL}};
 		struct rank_files gathered[SIZE] = {logs, logs, logs};
@@ -303,10 +291,9 @@ static void terms_come_back(void **state)
 }
 
 /* Numbers of rows that can't be: all equal, but sent one by one; too many in all. */
-static void impossible_rows(void **state)
+TEST(impossible_rows)
 {
 	static const struct terms_form form = {.size = SIZE, .rows = true};
-	(void)state;
 	for (int i = 0; i < 4; i++) {
 		struct err err = {0};
 		struct terms t;
@@ -351,9 +338,8 @@ static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, 
 	return ret;
 }
 
-static void terms_that_can_t_be(void **state)
+TEST(terms_that_can_t_be)
 {
-	(void)state;
 	assert_int_equal(one_vector("ring", DTYPE_F32, 1, 1), 0);
 	assert_int_equal(one_vector("ring", DTYPE_F32, 0, 1), -1);
 	assert_int_equal(one_vector("ring", DTYPE_NONE, 1, 1), -1);
@@ -366,16 +352,5 @@ static void terms_that_can_t_be(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(an_offer_of_nothing),
-	        cmocka_unit_test(offered_arrays_come_back),
-	        cmocka_unit_test(offered_files_come_back),
-	        cmocka_unit_test(gathered_files_come_back),
-	        cmocka_unit_test(counts_that_lie_cost_nothing),
-	        cmocka_unit_test(an_unknown_content_is_refused),
-	        cmocka_unit_test(terms_come_back),
-	        cmocka_unit_test(impossible_rows),
-	        cmocka_unit_test(terms_that_can_t_be),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -2,17 +2,13 @@
  * AES-128-GCM by the processor's wide vectors: the same bytes as OpenSSL's own, and nothing that
  * was tampered with is taken. Skipped where processor or library are not there.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include <openssl/evp.h>
 
 #include "lib/net/tls/tls_gcm.h"
+#include "tests/unit/unit.h"
 
 #define MOST 20000
 #define TAG  16
@@ -56,12 +52,11 @@ static void openssl_seal(const struct message *m, uint8_t last, uint8_t *out)
 	EVP_CIPHER_free(cipher);
 }
 
-static void the_bytes_are_openssls(void **state)
+TEST(the_bytes_are_openssls)
 {
 	static struct message m;
 	static uint8_t ours[MOST + 1 + TAG], theirs[MOST + 1 + TAG], back[MOST];
 	uint64_t seed = 1;
-	(void)state;
 	if (!tls_gcm_library())
 		skip();
 	for (int i = 0; i < 2000; i++) {
@@ -83,13 +78,12 @@ static void the_bytes_are_openssls(void **state)
 	}
 }
 
-static void what_was_tampered_with_is_refused(void **state)
+TEST(what_was_tampered_with_is_refused)
 {
 	static struct message m;
 	static uint8_t sealed[MOST + 1 + TAG], back[MOST];
 	uint64_t seed = 2;
 	uint8_t last;
-	(void)state;
 	if (!tls_gcm_library())
 		skip();
 	for (int i = 0; i < 500; i++) {
@@ -117,9 +111,5 @@ static void what_was_tampered_with_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_bytes_are_openssls),
-	        cmocka_unit_test(what_was_tampered_with_is_refused),
-	};
-	return cmocka_run_group_tests_name("tls_gcm", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

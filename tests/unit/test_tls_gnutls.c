@@ -128,8 +128,7 @@ static void both_ways(void **state)
 	        {{"RuWUwuRre", CHACHA, 0, NULL}, 2 * DATA, 2 * DATA},
 	        {{"er", CHACHA, 0, NULL}, 0, 0},
 	};
-	(void)state;
-	exchange(&gnutls, cases, sizeof cases / sizeof *cases, KEY_RECORDS);
+	exchange(&gnutls, cases, LENGTH(cases), KEY_RECORDS);
 }
 
 static void a_stream_without_close_notify_is_cut(void **state)
@@ -137,7 +136,6 @@ static void a_stream_without_close_notify_is_cut(void **state)
 	static const struct script cut = {"w", AES, 0, NULL};
 	struct err err = {0};
 	struct talk t = {.in = DATA, .piece = 50000};
-	(void)state;
 	assert_int_equal(converse(&gnutls, &cut, false, t, &err), -1);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	assert_non_null(strstr(err.text, "cut"));

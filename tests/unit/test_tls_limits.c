@@ -3,12 +3,6 @@
  * one costs that never ends its handshake. With the records of control links and both kinds for
  * data.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <malloc.h>
 #include <stdio.h>
 #include <sys/resource.h>
@@ -19,6 +13,7 @@
 #include "lib/net/conn.h"
 #include "tests/unit/tls_forge.h"
 #include "tests/unit/tls_records.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC) /* no test takes longer */
 #define IDLE_MAX 32                 /* records without data in a row */
@@ -36,7 +31,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	loop_release(&loop);
 	tls_free(tls);
 	return 0;
@@ -137,8 +131,7 @@ static const char *const kinds[] = {"u", "U", "e", "ue", "eeeUuu"}; /* u: KeyUpd
 
 static void who_sends_nothing_is_refused(void **state)
 {
-	(void)state;
-	for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+	for (size_t k = 0; k < LENGTH(kinds); k++) {
 		const char *kind = kinds[k];
 		struct world w;
 		world_init(&w);
@@ -173,7 +166,6 @@ static void who_sends_nothing_is_refused(void **state)
 static void nothing_else_is_awaited(void **state)
 {
 	struct world w;
-	(void)state;
 	world_init(&w);
 	for (int i = 0; i <= IDLE_MAX; i++)
 		put_idle(&w, 'u');
@@ -196,7 +188,6 @@ static void a_flood_leaves_turns_to_others(void **state)
 	struct world w;
 	int timers = 0;
 	struct loop_timer timer = {.fn = on_timer, .ctx = &timers};
-	(void)state;
 	world_init(&w);
 	static uint8_t flood[5000 * (1 + FORGE_EXTRA)]; /* fits the socket */
 	const size_t sent = 5000;
@@ -225,7 +216,6 @@ static void a_flood_leaves_turns_to_others(void **state)
 static void a_fatal_alert_is_the_end(void **state)
 {
 	struct world w;
-	(void)state;
 	world_init(&w);
 	put(&w, 23, "before", 6);
 	put(&w, 21, "\2\24", 2); /* bad_record_mac */
@@ -259,7 +249,6 @@ static void after_our_alert_nothing_counts(void **state)
 {
 	struct world w;
 	uint8_t forged[5 + 30] = {23, 3, 3, 0, 30};
-	(void)state;
 	world_init(&w);
 	put(&w, 23, "before", 6);
 	assert_int_equal(send(w.fd, forged, sizeof forged, MSG_NOSIGNAL), sizeof forged);
@@ -339,7 +328,6 @@ static void half_open_handshakes_are_small(void **state)
 	size_t len = client_hello(hello, sizeof hello);
 	struct rlimit limit;
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);

@@ -4,12 +4,6 @@
  * scripts for TLS 1.3 that concern this part. With the records of control links and both kinds for
  * data, as server and as client.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <openssl/err.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +12,7 @@
 #include "lib/net/conn.h"
 #include "tests/unit/tls_forge.h"
 #include "tests/unit/tls_records.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC)
 #define MOST     16384 /* bytes of data of a record */
@@ -193,7 +188,6 @@ static int set_up(void **state)
 
 static int tear_down(void **state)
 {
-	(void)state;
 	tls_free(tls);
 	return 0;
 }
@@ -306,8 +300,7 @@ static const struct piece after = PART(TEXT, "after");
 static void odd_records(void **state)
 {
 	bool wrong = false;
-	(void)state;
-	for (size_t i = 0; i < 2 * (sizeof cases / sizeof *cases); i++) {
+	for (size_t i = 0; i < 2 * LENGTH(cases); i++) {
 		const struct odd *odd = &cases[i / 2];
 		bool openssl = !records || strcmp(records, "openssl") == 0;
 		struct world w;

@@ -2,16 +2,12 @@
  * Records of TLS 1.3: the bytes of RFC 8448, both suites, with ipsec-mb and without it, and nothing
  * that was tampered with.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "lib/net/tls/tls_gcm.h"
 #include "lib/net/tls/tls_record.h"
+#include "tests/unit/unit.h"
 
 #define AES    0x1301
 #define CHACHA 0x1303
@@ -48,12 +44,11 @@ static void update(struct tls_keys *k)
 	assert_int_equal(tls_keys_update(k, &err), 0);
 }
 
-static void the_bytes_are_those_of_the_rfc(void **state)
+TEST(the_bytes_are_those_of_the_rfc)
 {
 	uint8_t text[50], record[100], type;
 	struct tls_keys k;
 	size_t n;
-	(void)state;
 	for (uint8_t i = 0; i < sizeof text; i++)
 		text[i] = i;
 	for (int disabled = 0; disabled < 2; disabled++) {
@@ -82,11 +77,10 @@ static void the_bytes_are_those_of_the_rfc(void **state)
 }
 
 /* Every size around the edges of blocks, with a new key now and then, also in its place. */
-static void records_return_as_they_were(void **state)
+TEST(records_return_as_they_were)
 {
 	static const size_t sizes[] = {0, 1, 2, 15, 16, 17, 255, 256, 4096, 16383, 16384};
 	static uint8_t text[TLS_RECORD_TEXT], record[TLS_RECORD_MAX], back[TLS_RECORD_TEXT];
-	(void)state;
 	for (size_t i = 0; i < sizeof text; i++)
 		text[i] = (uint8_t)(i * 7 + i / 256);
 	for (int c = 0; c < 3; c++) {
@@ -94,7 +88,7 @@ static void records_return_as_they_were(void **state)
 		tls_gcm_disabled = c == 1;
 		init(&out, c == 2 ? CHACHA : AES, true);
 		init(&in, c == 2 ? CHACHA : AES, false);
-		for (size_t i = 0; i < 4 * (sizeof sizes / sizeof *sizes); i++) {
+		for (size_t i = 0; i < 4 * LENGTH(sizes); i++) {
 			size_t n = sizes[i / 4], got;
 			uint8_t type = 0, *to = i % 2 ? record + TLS_RECORD_HEADER : back;
 			assert_int_equal(tls_record_seal(&out, TLS_TYPE_HANDSHAKE, text, n, record),
@@ -118,12 +112,11 @@ static void records_return_as_they_were(void **state)
 }
 
 /* A peer may add zeros behind the type (RFC 8446, 5.4). */
-static void padding_is_removed(void **state)
+TEST(padding_is_removed)
 {
 	uint8_t text[] = {'a', 0, 'b', TLS_TYPE_ALERT, 0, 0, 0}, record[100], back[100], type;
 	struct tls_keys out, in;
 	size_t n;
-	(void)state;
 	init(&out, AES, true);
 	init(&in, AES, false);
 	/* The type of the record becomes one more zero. */
@@ -143,12 +136,11 @@ static void padding_is_removed(void **state)
 }
 
 /* Each bit of a record counts, and the order of records; of what is refused no byte is given. */
-static void what_was_tampered_with_is_refused(void **state)
+TEST(what_was_tampered_with_is_refused)
 {
 	uint8_t record[60 + TLS_RECORD_EXTRA], back[60], zeros[60] = {0}, type;
 	struct tls_keys out, in;
 	size_t n;
-	(void)state;
 	for (int c = 0; c < 3; c++) {
 		tls_gcm_disabled = c == 1;
 		init(&out, c == 2 ? CHACHA : AES, true);
@@ -178,7 +170,7 @@ static void what_was_tampered_with_is_refused(void **state)
 	tls_gcm_disabled = false;
 }
 
-static void lengths_have_bounds(void **state)
+TEST(lengths_have_bounds)
 {
 	static const struct {
 		uint8_t header[5];
@@ -191,16 +183,14 @@ static void lengths_have_bounds(void **state)
 	        {{20, 3, 3, 0, 17}, -UNEXPECTED},  {{23, 3, 1, 0, 17}, -UNEXPECTED},
 	        {{23, 2, 3, 0, 17}, -UNEXPECTED},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		assert_int_equal(tls_record_length(cases[i].header), cases[i].len);
 }
 
-static void another_suite_is_refused(void **state)
+TEST(another_suite_is_refused)
 {
 	struct tls_keys k;
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(tls_keys_init(&k, 0x1302, rfc_secret, true, &err), -1);
 	assert_non_null(strstr(err.text, "0x1302"));
 	tls_keys_release(&k);
@@ -208,13 +198,5 @@ static void another_suite_is_refused(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(the_bytes_are_those_of_the_rfc),
-	        cmocka_unit_test(records_return_as_they_were),
-	        cmocka_unit_test(padding_is_removed),
-	        cmocka_unit_test(what_was_tampered_with_is_refused),
-	        cmocka_unit_test(lengths_have_bounds),
-	        cmocka_unit_test(another_suite_is_refused),
-	};
-	return cmocka_run_group_tests_name("tls_record", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -115,8 +115,7 @@ static void both_ways(void **state)
 	        {{"RWUwRre", CHACHA, 0, NULL}, 2 * DATA, 2 * DATA},
 	        {{"er", AES, 0, NULL}, 0, 0},
 	};
-	(void)state;
-	exchange(&openssl, cases, sizeof cases / sizeof *cases, 7);
+	exchange(&openssl, cases, LENGTH(cases), 7);
 }
 
 /* It lacks X25519. */
@@ -124,7 +123,6 @@ static void a_peer_in_fips_mode(void **state)
 {
 	static const struct script fips = {"RWre", AES, .groups = "P-256"};
 	struct talk t = {.out = DATA, .in = DATA, .piece = 50000};
-	(void)state;
 	for (int dials = 0; dials < 2; dials++) {
 		struct err err = {0};
 		if (converse(&openssl, &fips, dials, t, &err) != CONN_END)
@@ -136,7 +134,6 @@ static void noise_is_refused_by_an_alert(void **state)
 {
 	static const struct script noise = {"wba", AES, 0, NULL};
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(converse(&openssl, &noise, true,
 	                          (struct talk){.piece = 50000, .ended = true}, &err),
 	                 -1);
@@ -149,7 +146,6 @@ static void an_alert_is_understood(void **state)
 	static const struct script refuses = {"f", AES, 0, NULL};
 	struct err err = {0};
 	struct talk t = {.out = DATA, .piece = 50000, .noisy = true};
-	(void)state;
 	assert_int_equal(converse(&openssl, &refuses, false, t, &err), -1);
 	assert_int_equal(err.code, ERR_INTEGRITY);
 	assert_non_null(strstr(err.text, "the peer received corrupt bytes"));
@@ -159,7 +155,6 @@ static void a_stream_without_close_notify_is_cut(void **state)
 {
 	static const struct script cut = {"w", AES, 0, NULL};
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(
 	        converse(&openssl, &cut, false, (struct talk){.in = DATA, .piece = 50000}, &err),
 	        -1);

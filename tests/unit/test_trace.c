@@ -1,15 +1,10 @@
 /* Traces: the record of events, their bytes, and the parts that ranks send; offsets of clocks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/tracing.h"
+#include "tests/unit/unit.h"
 
 /* ---- the record ---- */
 
@@ -22,12 +17,11 @@ static void *add_many(void *arg)
 	return NULL;
 }
 
-static void threads_add_events_and_the_rest_is_counted(void **state)
+TEST(threads_add_events_and_the_rest_is_counted)
 {
 	pthread_t threads[4];
 	struct trace t;
 	struct err err = {0};
-	(void)state;
 	assert_int_equal(trace_init(&t, 2500, &err), 0);
 	assert_int_equal(trace_kept(&t), 0);
 	for (int i = 0; i < 4; i++)
@@ -45,10 +39,9 @@ static void threads_add_events_and_the_rest_is_counted(void **state)
 	trace_release(&t);
 }
 
-static void last_events_fit_into_a_full_record(void **state)
+TEST(last_events_fit_into_a_full_record)
 {
 	const struct trace_event last[2] = {{.number = 77}, {.number = 78}};
-	(void)state;
 	for (size_t n = 0; n <= 9; n++) {
 		struct trace t;
 		struct err err = {0};
@@ -66,7 +59,7 @@ static void last_events_fit_into_a_full_record(void **state)
 	}
 }
 
-static void events_come_back(void **state)
+TEST(events_come_back)
 {
 	const struct trace_event e = {.start = 5,
 	                              .end = INT64_MAX,
@@ -80,7 +73,6 @@ static void events_come_back(void **state)
 	                              .memory = 1};
 	struct trace_event back;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 100);
 	trace_event_put(&b, &e);
 	assert_int_equal(b.len, TRACE_EVENT_BYTES);
@@ -96,7 +88,7 @@ static void events_come_back(void **state)
 	buf_release(&b);
 }
 
-static void malformed_events_are_refused(void **state)
+TEST(malformed_events_are_refused)
 {
 	const struct trace_event bad[] = {
 	        {.start = 2, .end = 1}, {.start = -1, .end = 1},
@@ -104,8 +96,7 @@ static void malformed_events_are_refused(void **state)
 	        {.memory = 2},          {.kind = TRACE_SEND, .peer = -1},
 	        {.stream = 64},         {.kind = TRACE_WAIT_RECV, .peer = -1},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct trace_event back;
 		struct buf b;
 		buf_init(&b, 100);
@@ -118,11 +109,10 @@ static void malformed_events_are_refused(void **state)
 
 /* ---- parts ---- */
 
-static void parts_have_whole_events(void **state)
+TEST(parts_have_whole_events)
 {
 	struct trace_part p;
 	struct buf b;
-	(void)state;
 	buf_init(&b, 1000);
 	buf_put_u64(&b, 40);
 	buf_put_u64(&b, 1ull << 40);
@@ -145,10 +135,9 @@ static void parts_have_whole_events(void **state)
 
 /* ---- clocks ---- */
 
-static void the_shortest_exchange_counts(void **state)
+TEST(the_shortest_exchange_counts)
 {
 	struct clock_offset best = {.error = -1};
-	(void)state;
 	clock_offset_take(&best, 1000, 5100, 1400);
 	assert_true(best.at == 1400 && best.error == 200 && best.offset == 5100 - 1200);
 	clock_offset_take(&best, 2000, 6900, 3000); /* longer */
@@ -159,11 +148,10 @@ static void the_shortest_exchange_counts(void **state)
 	assert_true(best.error == 0 && best.offset == -2000);
 }
 
-static void clocks_drift_between_two_measurements(void **state)
+TEST(clocks_drift_between_two_measurements)
 {
 	const struct clock_offset first = {.at = 1000000, .offset = 500},
 	                          last = {.at = 3000000, .offset = 700};
-	(void)state;
 	assert_true(clock_offset_apply(&first, &last, 1000000) == 1000500);
 	assert_true(clock_offset_apply(&first, &last, 2000000) == 2000600);
 	assert_true(clock_offset_apply(&first, &last, 3000000) == 3000700);
@@ -173,11 +161,10 @@ static void clocks_drift_between_two_measurements(void **state)
 	assert_true(clock_offset_apply(&last, &last, 5) == 705); /* one measurement */
 }
 
-static void errors_are_not_drift(void **state)
+TEST(errors_are_not_drift)
 {
 	const struct clock_offset rough = {.at = 1000, .offset = 40000, .error = 50000},
 	                          fine = {.at = 4000, .offset = -500, .error = 1000};
-	(void)state;
 	for (int64_t t = 0; t < 6000; t += 500) {
 		assert_true(clock_offset_apply(&rough, &fine, t) == t - 500);
 		assert_true(clock_offset_apply(&fine, &rough, t) == t - 500);
@@ -186,15 +173,5 @@ static void errors_are_not_drift(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(threads_add_events_and_the_rest_is_counted),
-	        cmocka_unit_test(last_events_fit_into_a_full_record),
-	        cmocka_unit_test(events_come_back),
-	        cmocka_unit_test(malformed_events_are_refused),
-	        cmocka_unit_test(parts_have_whole_events),
-	        cmocka_unit_test(the_shortest_exchange_counts),
-	        cmocka_unit_test(clocks_drift_between_two_measurements),
-	        cmocka_unit_test(errors_are_not_drift),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

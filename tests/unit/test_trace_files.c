@@ -1,10 +1,4 @@
 /* --trace and --trace-svg: the text and the picture of what ranks may send. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +7,7 @@
 #include "cmd/draw/spacetime_svg.h"
 #include "cmd/draw/trace_svg.h"
 #include "cmd/trace/trace_json.h"
+#include "tests/unit/unit.h"
 
 /* ---- the text ---- */
 
@@ -52,7 +47,7 @@ static double number(const json_t *e, const char *key)
 	return json_number_value(json_object_get(e, key));
 }
 
-static void any_host_and_any_event_is_json(void **state)
+TEST(any_host_and_any_event_is_json)
 {
 	static const char *const hosts[] = {"a", "\"},{\\", "gr\303\274n", "\377\300", "</script>"};
 	const struct trace_event events[] = {
@@ -76,8 +71,7 @@ static void any_host_and_any_event_is_json(void **state)
 	        {.window = TRACE_NONE, .step = TRACE_NONE, .peer = -1, .kind = TRACE_WAIT_RECV},
 	};
 	const struct coll_result r = {.size = 2};
-	(void)state;
-	for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+	for (size_t i = 0; i < LENGTH(hosts); i++) {
 		const struct coll_traced t = {.rank = 1,
 		                              .size = 2,
 		                              .host = hosts[i],
@@ -97,11 +91,8 @@ static void any_host_and_any_event_is_json(void **state)
 		                                             1)) == 1.5);
 		json_decref(all);
 	}
-	const struct coll_traced all = {.rank = 1,
-	                                .size = 2,
-	                                .host = "",
-	                                .events = events,
-	                                .n = sizeof events / sizeof *events};
+	const struct coll_traced all = {
+	        .rank = 1, .size = 2, .host = "", .events = events, .n = LENGTH(events)};
 	json_decref(written(&all, &r));
 }
 
@@ -140,9 +131,8 @@ static char *drawn(uint32_t windows, uint32_t n, int size)
 	return svg;
 }
 
-static void a_picture_has_the_windows_that_fit(void **state)
+TEST(a_picture_has_the_windows_that_fit)
 {
-	(void)state;
 	char *few = drawn(4, 100, 2);
 	assert_null(strstr(few, "windows 0 to"));
 	assert_non_null(strstr(few, "<title>rank 0 to rank 1: 10 bytes"));
@@ -153,9 +143,8 @@ static void a_picture_has_the_windows_that_fit(void **state)
 	free(many);
 }
 
-static void one_window_of_too_many_messages_is_a_map(void **state)
+TEST(one_window_of_too_many_messages_is_a_map)
 {
-	(void)state;
 	char *svg = drawn(1, SPACETIME_MESSAGES + 1, 2);
 	assert_non_null(strstr(svg, "the messages are too many to draw one by one"));
 	assert_non_null(strstr(svg, "row: from rank, column: to rank"));
@@ -168,10 +157,5 @@ static void one_window_of_too_many_messages_is_a_map(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(any_host_and_any_event_is_json),
-	        cmocka_unit_test(a_picture_has_the_windows_that_fit),
-	        cmocka_unit_test(one_window_of_too_many_messages_is_a_map),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

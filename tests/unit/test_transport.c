@@ -1,17 +1,12 @@
 /* The table of transports, with a toy (tests/toys/lib/net/transport_mirror.c) as its first row: a
  * mesh over it, and one with TLS, which it can't serve. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/net/mesh.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC)
 #define RANKS    3
@@ -111,29 +106,25 @@ static void a_mesh(bool with_tls, const char *name)
 		mesh_close(meshes[r]);
 }
 
-static void a_mesh_over_a_toy(void **state)
+TEST(a_mesh_over_a_toy)
 {
-	(void)state;
 	a_mesh(false, "mirror");
 }
 
-static void tls_is_not_the_toys(void **state)
+TEST(tls_is_not_the_toys)
 {
-	(void)state;
 	a_mesh(true, "tls");
 }
 
 static int set_up(void **state)
 {
 	struct err err = {0};
-	(void)state;
 	tls = tls_new(&err);
 	return tls ? loop_init(&loop, &err) : -1;
 }
 
 static int tear_down(void **state)
 {
-	(void)state;
 	loop_release(&loop);
 	tls_free(tls);
 	return 0;
@@ -141,9 +132,5 @@ static int tear_down(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_mesh_over_a_toy),
-	        cmocka_unit_test(tls_is_not_the_toys),
-	};
-	return cmocka_run_group_tests(tests, set_up, tear_down);
+	return unit_run(set_up, tear_down);
 }

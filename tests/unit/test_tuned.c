@@ -1,15 +1,11 @@
 /*
  * allgather tuned: the decision tree as Open MPI writes it is the oracle; and falling back.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
-#include <cmocka.h>
 
 #include "algorithms/table.h"
 #include "lib/sched/sched.h"
+#include "tests/unit/unit.h"
 
 static const char *const names[] = {
         NULL, "linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc",
@@ -141,23 +137,21 @@ static const char *choice(int size, uint64_t count, unsigned esize)
 	return coll_find(COLL_ALLGATHER, "tuned")->falls_back(&a);
 }
 
-static void test_every_decision(void **state)
+TEST(test_every_decision)
 {
 	static const uint64_t limits[] = {0,   2,    4,    8,    16,    32,     64,     128,    256,
 	                                  512, 1024, 2048, 4096, 65536, 131072, 524288, 1048576};
 
-	(void)state;
 	for (int limit = 2; limit <= 4096; limit *= 2)
 		for (int p = limit - 1 + (limit == 2); p <= limit + 1; p++)
-			for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+			for (size_t i = 0; i < LENGTH(limits); i++)
 				for (uint64_t n = limits[i] - (limits[i] > 0); n <= limits[i] + 1;
 				     n++)
 					assert_string_equal(choice(p, n, 1), names[oracle(p, n)]);
 }
 
-static void test_bytes(void **state)
+TEST(test_bytes)
 {
-	(void)state;
 	/* of 600 ranks: bruck from 64 bytes on */
 	assert_string_equal(choice(600, 63, 1), "recursive_doubling");
 	assert_string_equal(choice(600, 8, 8), "bruck");
@@ -173,9 +167,8 @@ static const char *what_runs(const char *name, int size, uint64_t count)
 	return coll_resolve(coll_find(COLL_ALLGATHER, name), &a)->name;
 }
 
-static void test_fall_backs(void **state)
+TEST(test_fall_backs)
 {
-	(void)state;
 	assert_string_equal(what_runs("recursive_doubling", 8, 9), "recursive_doubling");
 	assert_string_equal(what_runs("recursive_doubling", 9, 9), "bruck");
 	assert_string_equal(what_runs("neighbor", 6, 9), "neighbor");
@@ -193,11 +186,5 @@ static void test_fall_backs(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_decision),
-	        cmocka_unit_test(test_bytes),
-	        cmocka_unit_test(test_fall_backs),
-	};
-
-	return cmocka_run_group_tests_name("tuned", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,14 +1,8 @@
 /* Sizes and durations for people. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include "lib/base/units.h"
+#include "tests/unit/unit.h"
 
-static void durations(void **state)
+TEST(durations)
 {
 	static const struct {
 		double seconds;
@@ -22,16 +16,14 @@ static void durations(void **state)
 	};
 	char text[UNITS_TEXT];
 
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+	for (size_t i = 0; i < LENGTH(cases); i++)
 		assert_string_equal(duration_text(cases[i].seconds, text), cases[i].text);
 }
 
-static void sizes(void **state)
+TEST(sizes)
 {
 	char text[UNITS_TEXT];
 
-	(void)state;
 	assert_string_equal(size_text(0, text), "0 bytes");
 	assert_string_equal(size_text(1023, text), "1023 bytes");
 	assert_string_equal(size_text(1536, text), "1.5 KiB");
@@ -40,7 +32,5 @@ static void sizes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(durations), cmocka_unit_test(sizes)};
-
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -47,9 +47,8 @@ static bool check_size(const struct coll_algorithm *alg, size_t i, int p)
 	return any;
 }
 
-static void test_every_size(void **state)
+TEST(test_every_size)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		const struct coll_algorithm *alg = coll_algorithms[i];
 		int first = 0, last = up_to(MAX_SIZE, 9);
@@ -118,18 +117,16 @@ static void one_property(uint64_t seed)
 	set_release(&t);
 }
 
-static void test_random_cases(void **state)
+TEST(test_random_cases)
 {
 	const uint64_t runs = long_run() ? 30000 : (uint64_t)up_to(4000, 1000);
 
-	(void)state;
 	for (uint64_t i = 0; i < runs; i++)
 		one_property(i);
 }
 
-static void test_long_vectors(void **state)
+TEST(test_long_vectors)
 {
-	(void)state;
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct shape sh = {.size = 6, .root = 3, .ninputs = 1};
 
@@ -141,11 +138,5 @@ static void test_long_vectors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(test_every_size),
-	        cmocka_unit_test(test_random_cases),
-	        cmocka_unit_test(test_long_vectors),
-	};
-
-	return cmocka_run_group_tests_name("algorithms", tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -1,11 +1,5 @@
 /* The bytes of each message, as lib/net/PROTOCOL.md has them: they change only with PROTO_VERSION.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +10,7 @@
 #include "lib/coll/agreement/terms.h"
 #include "lib/job/failed_links.h"
 #include "lib/job/proto.h"
+#include "tests/unit/unit.h"
 
 static void put_presence(struct buf *b)
 {
@@ -272,10 +267,9 @@ static const struct {
          "00000000000000"},
 };
 
-static void messages_have_their_bytes(void **state)
+TEST(messages_have_their_bytes)
 {
-	(void)state;
-	for (size_t i = 0; i < sizeof golden / sizeof *golden; i++) {
+	for (size_t i = 0; i < LENGTH(golden); i++) {
 		struct buf b;
 		buf_init(&b, 1u << 20);
 		golden[i].put(&b);
@@ -292,6 +286,5 @@ static void messages_have_their_bytes(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(messages_have_their_bytes)};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -4,17 +4,13 @@
  * byte, what is not is refused. Vectors with an empty text have no record: a record has at least
  * its type.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <cmocka.h>
 
 #include "lib/net/tls/tls_gcm.h"
 #include "lib/net/tls/tls_record.h"
+#include "tests/unit/unit.h"
 
 #define MOST 1024 /* bytes of a field */
 
@@ -113,17 +109,15 @@ static void run_vectors(void)
 	assert_int_equal(empty, 23);
 }
 
-static void by_openssl(void **state)
+TEST(by_openssl)
 {
-	(void)state;
 	tls_gcm_disabled = true;
 	run_vectors();
 	tls_gcm_disabled = false;
 }
 
-static void by_wide_vectors(void **state)
+TEST(by_wide_vectors)
 {
-	(void)state;
 	if (!tls_gcm_library()) {
 		print_message("no ipsec-mb, or a processor without its vectors\n");
 		skip();
@@ -133,9 +127,5 @@ static void by_wide_vectors(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(by_openssl),
-	        cmocka_unit_test(by_wide_vectors),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

@@ -5,12 +5,6 @@
 #ifndef COLLCTL_TESTS_TLS_TALK_H
 #define COLLCTL_TESTS_TLS_TALK_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -23,6 +17,7 @@
 #include "lib/net/conn.h"
 #include "lib/net/tls/tls.h"
 #include "lib/net/tls/tls_gcm.h"
+#include "tests/unit/unit.h"
 
 #define PATIENCE (100 * NS_PER_SEC)
 #define DATA     3000000

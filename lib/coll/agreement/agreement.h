@@ -1,7 +1,7 @@
 /*
- * The agreement of a collective's ranks. vectors.c makes the vectors from this rank's inputs or
- * from the root's offer; agree.c completes them with rank 0's terms. After that the agreement is
- * constant.
+ * The agreement: what the ranks of a collective have agreed on. vectors.c makes the vectors from
+ * this rank's inputs or from the root's offer; agree.c completes them by rank 0's terms. Then the
+ * agreement is constant. One thread until then; then any thread may read it.
  */
 #ifndef COLLCTL_COLL_AGREEMENT_AGREEMENT_H
 #define COLLCTL_COLL_AGREEMENT_AGREEMENT_H
@@ -13,37 +13,38 @@
 
 /* The contents of the vectors. */
 enum content {
-	CONTENT_TENSORS, /* one vector per type, with the tensors of that type from one input or
-	                    from every input */
-	CONTENT_ARRAYS,  /* one vector per input; every input is one array */
-	CONTENT_BYTES,   /* one vector: the unchanged bytes of all files */
+	CONTENT_TENSORS, /* one vector per type and, with request.each, per input: its tensors of
+	                    this type */
+	CONTENT_ARRAYS,  /* one vector per input, which is one array */
+	CONTENT_BYTES,   /* one vector: the bytes of all files, unchanged */
 };
 
-/* A tensor of the job, the same on all ranks. CONTENT_BYTES: a file. */
+/* A tensor of the job; the tensors are the same on all ranks. CONTENT_BYTES: a file. */
 struct vector_tensor {
-	struct tensor tensor; /* of the output; name and shape are the dataset's, or the vector's */
-	int input;            /* request.each: the input's index */
-	size_t index;         /* index in the dataset */
-	int vector;
-	uint64_t at; /* offset in the vector's output, in bytes */
+	struct tensor
+	        tensor; /* as in the output; the dataset, or the vector, owns name and shape */
+	int input;      /* request.each: the index of its input */
+	size_t index;   /* its index in the dataset */
+	int vector;     /* the index of its vector */
+	uint64_t at;    /* its offset in the vector's output, in bytes */
 };
 
 /* Consecutive tensors of one type. One schedule moves one vector. */
 struct vector {
-	enum coll_kind kind; /* the request's; for an average of integers, broadcast or scatter from
-	                        rank 0 */
+	enum coll_kind kind; /* the request's; but broadcast or scatter from rank 0 for an average
+	                        of integers that takes rank 0's values */
 	enum reduce_op op;
 	int root;
-	enum dtype dtype, wire; /* in the files; in the buffers and on the wire */
+	enum dtype dtype, wire; /* in the files; in the buffers and on lanes */
 	struct array_info info; /* CONTENT_ARRAYS: the input's, or the root's input's if this rank
 	                           has none; else a one-dimensional array of all elements */
-	bool equal;             /* INTEGERS_EQUAL: compare received elements with this rank's */
-	bool stores_block;      /* store only this rank's block of the received elements */
-	bool defer_final;       /* divide the average when writing it (exec.h) */
-	int ninputs;            /* number of local inputs */
+	bool equal;        /* INTEGERS_EQUAL: compare received elements with this rank's input */
+	bool stores_block; /* store only this rank's block of the received elements */
+	bool defer_final;  /* as in struct exec_vector */
+	int ninputs;       /* number of local inputs */
 	const struct coll_algorithm *algorithm; /* the chosen algorithm */
 	uint32_t windows;
-	uint64_t *rows, *from; /* as in layout_make */
+	uint64_t *rows, *from; /* as in layout_make; malloced or NULL */
 	struct vector_layout layout;
 	uint32_t *tensors; /* [ntensors], in the vector's order */
 	size_t ntensors;
@@ -51,22 +52,22 @@ struct vector {
 
 struct agreement {
 	int rank, size, root;
-	const int *host; /* of the plan; NULL: all ranks are on different hosts */
+	const int *host; /* as in the plan, whose memory it is; NULL: every rank has its own host */
 	enum content content;
 	struct vector *vectors;
 	int nvectors;
 	struct vector_tensor *tensors; /* sorted by input, then by name */
 	size_t ntensors;
 	struct file_list root_files; /* CONTENT_BYTES */
-	char **names; /* CONTENT_ARRAYS with request.each: base names of the inputs; for a rooted
-	                 collective, of the root's */
+	char **names; /* CONTENT_ARRAYS with request.each: base names of this rank's inputs; if the
+	                 collective has a root, of the root's */
 	struct rank_files *rank_files; /* [size]; at the root, when gathering files */
 	bool weighted;                 /* some rank has a weight other than 1 */
-	bool keeps_order; /* all ranks have the same tensors in Fortran order, so the order is kept
-	                   */
-	double divisor;   /* for an average: the sum of the weights of all inputs */
-	int exponent;     /* weights and divisor are divided by 2 to this power */
-	bool *dropped;    /* [nclaims]: true if another rank writes this output */
+	bool keeps_order; /* the same tensors are in Fortran order on all ranks; the outputs are,
+	                     too */
+	double divisor;   /* of an average: the sum of the weights of all inputs */
+	int exponent;     /* weights and divisor are divided by 2 to the power of this */
+	bool *dropped;    /* [nclaims]: another rank writes this output (claims.h) */
 	uint32_t nclaims;
 };
 void agreement_release(struct agreement *);
@@ -80,21 +81,23 @@ static inline bool agreement_writes(const struct agreement *a, const struct coll
 {
 	return coll_writes(r->kind, a->rank, a->size, a->root);
 }
-/* Do all ranks get the same bits? Valid once the algorithms are known. */
+/* Do all ranks get the same bits? Once the algorithms are known. */
 bool agreement_replicates(const struct agreement *, const struct coll_request *);
 /* Does @alg give the ranks results that differ in their bits? */
 bool vector_diverges(const struct vector *, const struct coll_algorithm *alg);
 
 /* ---- vectors.c ---- */
 
-/* Make the vectors from the inputs @inputs[n]. */
+/* Make the vectors of the inputs @inputs[n], which must outlive the agreement. ERR_INPUT,
+ * ERR_USAGE. */
 int vectors_of_inputs(struct agreement *, const struct coll_request *, const struct dataset *inputs,
                       int n, struct err *err);
 /* Make one vector of the bytes of a->root_files. */
 int vectors_of_files(struct agreement *, const struct coll_request *, struct err *err);
-/* Make @n vectors of arrays. The caller fills their info. */
+/* Make @n vectors of arrays, without info, which the caller fills. */
 int vectors_of_arrays(struct agreement *, int n, struct err *err);
-/* Set the collective and the operation of a vector whose type is set. @ninputs: of this rank. */
+/* Set the collective and the operation of a vector, whose dtype is set. @ninputs: this rank's
+ * number of inputs. */
 void vector_serve(struct vector *, const struct agreement *, const struct coll_request *,
                   int ninputs);
 

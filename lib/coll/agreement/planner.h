@@ -1,7 +1,7 @@
 /*
  * The planner: from the offers of all ranks, rank 0 chooses each vector's algorithm, wire type and
- * windows, the number of streams, and the writer of an output that several ranks name. A pure
- * function of its arguments: no I/O, no clock.
+ * number of windows, the number of streams, and the writer of an output that several ranks name. A
+ * pure function of its arguments: no I/O, no clock. One thread.
  *
  *     planner_init -> planner_take (every rank's offer) -> planner_decide -> planner_terms (of each
  *       rank) -> planner_release
@@ -20,41 +20,43 @@ struct planner {
 	const struct coll_request *request;
 	const struct agreement *agreed;     /* rank 0's vectors and root */
 	const struct select_tuning *tuning; /* NULL: none */
-	/* Reports the choice of an algorithm; may be NULL. */
+	/* Called for the choice of each vector's algorithm; may be NULL. */
 	void (*selected)(void *ctx, const struct select_args *, const struct selection *);
 	void *selected_ctx;
 
 	struct planned *vectors; /* one per vector */
 	struct claims claims;
 	struct rank_files *gathered; /* [size], if files are gathered */
-	uint64_t *reads;             /* [size] of the offers */
-	uint64_t order;
-	bool weighted, keeps_order;
+	uint64_t *reads;             /* [size]: offer.reads of each rank */
+	uint64_t order;              /* offer.order of the first rank */
+	bool weighted, keeps_order;  /* as in struct agreement */
 	double divisor;
-	uint64_t most_inputs; /* of any rank */
-	uint64_t limit_rate;  /* the lowest of any rank; 0: none */
-	uint64_t streams;     /* the most that any rank requests; 0: automatic */
+	uint64_t most_inputs; /* the most inputs of a rank */
+	uint64_t limit_rate;  /* the lowest limit of a rank; 0: none has one */
+	uint64_t streams;     /* the most that a rank requests; 0: automatic */
 };
 
-/* The caller sets the first five members; what they point to must outlive the planner. */
+/* The caller has set the first five members; what they point to must outlive the planner.
+ * ERR_RESOURCE. */
 int planner_init(struct planner *, struct err *err);
 void planner_release(struct planner *);
 
-/* Add an offer, in rank order. Afterwards the caller may free its memory, except that of the
- * claims. Moves the parts of @offer that the planner keeps. ERR_INTEGRITY if the offer does not fit
- * the job. */
+/* Add the offer of @rank; call it in rank order. @ninputs, @streams: of its intent. The planner
+ * takes ownership of some parts, which it removes from *@offer. Only the memory of offer->claims
+ * must outlive the planner. ERR_INTEGRITY: the offer does not fit the job. */
 int planner_take(struct planner *, int rank, struct offer *offer, uint32_t ninputs,
                  uint32_t streams, struct err *err);
-/* The largest group of ranks that read the same files: their numbers in @ranks ([size]), ascending.
- * Returns how many; 0: no two ranks do. Call it after the last planner_take. ERR_RESOURCE: -1. */
+/* After the last planner_take: find the largest group of ranks that read the same files, and write
+ * them to @ranks[size], ascending. Returns their number; 0: no two ranks do; -1: ERR_RESOURCE. */
 int planner_same_inputs(const struct planner *, int *ranks, struct err *err);
-/* Reads @plan's memory, total_inputs and host_cpus; sets its streams. */
+/* Choose. Uses plan->memory, total_inputs, host and host_cpus; sets plan->streams. ERR_USAGE: no
+ * algorithm can run this, or outputs collide (claims_settle). */
 int planner_decide(struct planner *, struct plan *plan, struct err *err);
 
 /* Encode the terms of @rank. @root: the root's offer, or empty. */
 void planner_terms(const struct planner *, int rank, struct view root, struct buf *out);
 
-/* The form of the offers, and of the terms of @rank. */
+/* The form of the offers; the form of the terms of @rank. */
 struct offer_form offer_form_of(const struct coll_request *, int size);
 struct terms_form terms_form_of(const struct coll_request *, int rank, int size, int root,
                                 uint32_t nclaims);

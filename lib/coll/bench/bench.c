@@ -423,8 +423,9 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 	d.devices = b->life->devices;
 	d.conf.io = (struct fileio_ops){bench_read, bench_write, v};
 	barrier.conf.io.read = barrier_read;
-	int ret = waits ? drive_begin(&barrier, err) : 0,
-	    runs = timed ? b->request->bench.warmup + b->request->bench.iters : CHECK_RUNS;
+	const int runs = timed ? b->request->bench.warmup + b->request->bench.iters : CHECK_RUNS;
+	barrier.files.fd = d.files.fd = -1;
+	int ret = waits ? drive_begin(&barrier, err) : 0;
 	if (ret == 0)
 		ret = drive_begin(&d, err);
 	v->filled = timed;
@@ -438,6 +439,7 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 			        (double)(clock_ns() - began) / NS_PER_SEC;
 	}
 	drive_end(&d);
+	drive_end(&barrier);
 	exec_free(d.exec);
 	exec_free(barrier.exec);
 	return ret;

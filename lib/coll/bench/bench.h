@@ -1,9 +1,14 @@
 /*
- * bench: bench.c runs the sweep, bench_values.c makes inputs and checks outputs, bench_device.c
- * measures devices, bench_fit.c fits the other rates.
+ * The job `bench`: bench.c runs the sweep, bench_values.c makes inputs and checks outputs,
+ * bench_device.c measures devices, bench_fit.c fits the rates of a tuning file. Internal to
+ * lib/coll, except the structs that observers get (coll.h). One thread: the job's. Times are
+ * seconds, rates are seconds per byte, bandwidths are bytes per second.
  *
- * Sizes follow nccl-tests: the bytes of a rank's input or output, whichever is larger. For
- * allgather, gather, scatter, reduce-scatter and alltoall the size covers the blocks of all ranks.
+ * Sizes are those of nccl-tests: the bytes of a rank's input or output, whichever is larger. For
+ * allgather, gather, scatter, reduce-scatter and alltoall this is the bytes of the blocks of all
+ * ranks.
+ *
+ * Source: https://github.com/NVIDIA/nccl-tests, doc/PERFORMANCE.md.
  */
 #ifndef COLLCTL_COLL_BENCH_BENCH_H
 #define COLLCTL_COLL_BENCH_BENCH_H
@@ -17,21 +22,21 @@
 struct devices;
 struct job;
 
-/* One row of the table. */
+/* The result of one case: an algorithm and a size. */
 struct bench_row {
-	const struct coll_algorithm *algorithm; /* the algorithm used */
+	const struct coll_algorithm *algorithm; /* the one that ran (coll_resolve) */
 	uint64_t size;                          /* bytes */
 	uint64_t count;                         /* elements, as nccl-tests counts them */
 	double min, p50, p99;                   /* seconds per iteration, on the slowest rank */
 	double algbw, busbw;                    /* bytes per second, from p50 */
-	bool checked;
-	uint64_t wrong; /* wrong elements on all ranks */
+	bool checked;                           /* the outputs were checked */
+	uint64_t wrong;                         /* number of wrong elements, on all ranks */
 };
 
-/* The ratio of bus bandwidth to algorithm bandwidth: it accounts for the least traffic that the
- * links must carry (nccl-tests, doc/PERFORMANCE.md). */
+/* The ratio of bus bandwidth to algorithm bandwidth: the least bytes that a link must carry,
+ * divided by the size. */
 double bench_bus_factor(enum coll_kind kind, int size);
-/* Does a size count the blocks of all ranks? */
+/* Is a size the bytes of the blocks of all ranks? */
 bool bench_is_blocks(enum coll_kind kind);
 
 /* ---- values: small integers, so that sums are exact in every type and in any order ---- */
@@ -40,20 +45,21 @@ struct bench_values {
 	enum coll_kind kind;
 	enum reduce_op op;
 	enum dtype dtype;
-	double divisor;
+	double divisor; /* of an average */
 	const struct coll_args *args;
-	bool filled; /* the buffer has the input: timed runs fill it once */
-	bool checking;
-	uint64_t wrong; /* wrong elements of the written outputs */
-	uint8_t *buf;   /* BENCH_SCRATCH */
+	bool filled;    /* the executor's buffer has the input already: bench_read does nothing */
+	bool checking;  /* the run checks outputs, and is not timed */
+	uint64_t wrong; /* number of wrong elements that bench_write has found */
+	uint8_t *buf;   /* [BENCH_SCRATCH], the caller's */
 };
 
 #define BENCH_SCRATCH (3 * BENCH_PIECE)
-#define BENCH_CHUNK   8192               /* elements */
-#define BENCH_PIECE   (BENCH_CHUNK * 16) /* bytes of a chunk of the widest type */
+#define BENCH_CHUNK   8192               /* elements that are made and compared at a time */
+#define BENCH_PIECE   (BENCH_CHUNK * 16) /* bytes of these in the widest type */
 
-/* fileio_ops of the executor: reading generates this rank's input; writing compares the output with
- * the result that this process computes from the inputs of all ranks. @ctx: struct bench_values. */
+/* The executor's fileio_ops; @ctx is a struct bench_values. bench_read makes this rank's input.
+ * bench_write compares the output with the result that this process computes from the inputs of all
+ * ranks. */
 int bench_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
                struct err *err);
 int bench_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,
@@ -61,7 +67,8 @@ int bench_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n
 
 /* ---- devices ---- */
 
-/* The rates of struct price_model of the slowest device; 0: not measured. */
+/* device_start (seconds), device_copy and device_fold (seconds per byte) of struct price_model, of
+ * the slowest device; 0: not measured. */
 struct bench_device_rates {
 	double start, copy, fold;
 };
@@ -69,49 +76,53 @@ struct bench_device_rates {
 
 /* The times of one kind of task, in seconds. */
 struct bench_device_times {
-	bool folds;                     /* else it copies to or from a device */
+	bool folds;                     /* the tasks fold; else they copy to or from a device */
 	double start;                   /* the median of small tasks */
-	double few, many;               /* the fastest small task, and the fastest large one */
-	uint64_t few_bytes, many_bytes; /* that they copy, or read and write */
+	double few, many;               /* the fastest small task; the fastest large task */
+	uint64_t few_bytes, many_bytes; /* the bytes that these copy, or read and write */
 };
-/* Raise @r to the rates of @t where those are slower. */
+/* Compute the rates from @t, and replace those of @r that are faster. */
 void bench_device_take(struct bench_device_rates *r, const struct bench_device_times *t);
-/* Set the measured rates in @m. */
+/* Set the rates of @m that were measured. */
 void bench_device_set(struct price_model *m, const struct bench_device_rates *r);
 
-/* What bench_devices_measure works on. */
+/* The arguments and the state of bench_devices_measure. The caller owns what the members point
+ * to. */
 struct bench_devices {
 	const struct memory_space *const *spaces; /* [n] */
 	int n;
 	const struct memory_space *host;
-	uint64_t room; /* bytes that it may use on each device, and in host memory */
-	/* One turn of the loop that completes tasks. */
+	uint64_t room; /* the most bytes that it uses on each device, and in host memory */
+	/* Run one turn of the loop that completes tasks; -1 ends the measurement. */
 	int (*turn)(struct bench_devices *, struct err *err);
-	struct job *job; /* set and used by bench_devices */
-	/* While it measures: */
-	uint64_t moved;            /* bytes of the tasks so far */
+	struct job *job; /* for `turn`; set by bench_devices */
+	/* Its state while it measures: */
+	uint64_t moved;            /* bytes of the completed tasks */
 	const char *device, *what; /* the device that it waits for, and the task; NULL: none */
 };
+/* Measure all devices, one after the other. -1: ERR_RESOURCE, or the error of a task or of turn. */
 int bench_devices_measure(struct bench_devices *, struct bench_device_rates *r, struct err *err);
-/* The same with @devices, on the loop of @job. */
+/* The same for @devices, on the loop of @job. */
 int bench_devices(struct job *job, struct devices *devices, uint64_t room,
                   struct bench_device_rates *r, struct err *err);
 
 /* ---- tuning ---- */
 
-/* Set the rates of @t to those that best predict its measurements. Those of devices stay. */
+/* Set t->rates and t->memory to the rates that best predict t->measured. The rates of devices are
+ * unchanged. Without memory for the computation: the built-in rates. */
 void bench_fit(struct select_tuning *t);
 
 /* ---- report ---- */
 
+/* What all cases share, for the report. */
 struct bench_head {
 	const char *collective, *op; /* op: "none" if the collective has none */
 	enum dtype dtype;
 	int rank, size, warmup, iters;
 	bool insecure;
-	bool barrier;                /* before each iteration */
-	int memory_lanes, tcp_lanes; /* of this rank */
-	bool barrier_auto;           /* barrier without --algorithm: reported as all_to_one */
+	bool barrier;                /* the ranks wait for each other before each iteration */
+	int memory_lanes, tcp_lanes; /* number of this rank's connections, as in mesh_count */
+	bool barrier_auto;           /* a barrier without --algorithm: all_to_one is measured */
 };
 
 #endif

@@ -1,5 +1,5 @@
-/* Reads a dataset once, from end to end and in bounded memory: digests and, on request, statistics.
- */
+/* Reads a dataset once, from beginning to end and in bounded memory, and computes digests and, on
+ * request, statistics. One thread. */
 #ifndef COLLCTL_COLL_FILES_INSPECT_H
 #define COLLCTL_COLL_FILES_INSPECT_H
 
@@ -14,16 +14,17 @@
 struct inspection {
 	struct dataset data;
 	bool open;
-	uint8_t (*digests)[DIGEST_BYTES]; /* of each tensor; NULL until read */
+	uint8_t (*digests)[DIGEST_BYTES]; /* [ntensors]; NULL until inspect_read has ended */
 	uint8_t digest[DIGEST_BYTES];     /* of the dataset */
 	struct stats *stats;              /* of each tensor; NULL: not requested */
 	_Atomic uint64_t moved;           /* bytes read so far; any thread may read it */
 };
 
-/* Open @path and select its tensors. */
+/* Open @path and select its tensors. Errors: as inputs_open and inputs_select. The caller releases
+ * it in either case. */
 int inspect_open(struct inspection *, const char *path, const struct input_source *, struct err *);
-/* Read the whole dataset. Calls @step after each piece; if that returns -1, stops. ERR_INPUT if the
- * files changed meanwhile. */
+/* Read the whole dataset. Calls @step after each piece, and stops if it returns -1. @stats: compute
+ * statistics. ERR_INPUT, also if a file has changed meanwhile. */
 int inspect_read(struct inspection *, bool stats, int (*step)(void *ctx, struct err *err),
                  void *ctx, struct err *);
 void inspect_release(struct inspection *);

@@ -1,7 +1,7 @@
 /*
- * No file that a job writes may replace another that it writes or reads. Only an output may take
- * the place of an input, and a new tuning file that of the old one. Names are compared once links
- * are resolved; a file's hard links count as one.
+ * Checks that no file that a job writes replaces another file that it writes or reads. Two
+ * exceptions: an output may replace an input, and a new tuning file the old one. Symbolic links are
+ * resolved before the comparison; hard links to one file are the same file.
  */
 #ifndef COLLCTL_COLL_FILES_WRITTEN_H
 #define COLLCTL_COLL_FILES_WRITTEN_H
@@ -10,20 +10,19 @@
 
 struct collective;
 
-/* A file that an option names. */
 struct named_file {
-	const char *option; /* "--trace" */
-	const char *path;   /* NULL, "-": none */
-	bool written;       /* else it is read */
+	const char *option; /* the option that names it, "--trace" */
+	const char *path;   /* NULL or "-": no file */
+	bool written;       /* it is written; else it is read */
 };
 
-/* ERR_USAGE if two of @files[n], one of them written, are the same. */
+/* ERR_USAGE: two of @files[n], of which at least one is written, are the same file. */
 int written_compare(const struct named_file *files, int n, struct err *err);
-/* The same of all files that the request names, but the inputs and outputs, and certificates whose
- * names have {rank}. */
+/* The same for all files that the request names, except inputs, outputs, and certificates with
+ * placeholders in their names. */
 int written_check(const struct coll_request *, struct err *err);
-/* Once the outputs are open or checked: compare them with what this rank reads and, on the
- * coordinator's rank, request.also with the inputs and outputs of all ranks. */
+/* Once the outputs are open or checked: compare them with the files that this rank reads and, on
+ * the coordinator, compare request.also with the inputs and outputs of all ranks. ERR_USAGE. */
 int written_check_data(const struct collective *, struct err *err);
 
 #endif

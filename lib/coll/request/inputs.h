@@ -25,20 +25,21 @@ struct input_source {
 	bool raw_file;   /* treat this input as bytes */
 	bool heads_only; /* as in dataset.h */
 	uint64_t memory; /* --memory */
-	struct job *job; /* keeps running while waiting for a pipe or unpacking an archive; NULL:
+	struct job *job; /* its loop runs while a pipe is awaited or an archive is unpacked; NULL:
 	                    none */
-	/* A remark about an input. NULL: none is wanted. */
+	/* Called for a remark about an input. May be NULL. */
 	void (*note)(void *ctx, const char *text);
-	/* Accept folders; called for each skipped entry. NULL: refuse folders. */
+	/* Called for each entry of a folder that is skipped. NULL: folders are refused. */
 	void (*skip)(void *ctx, const char *path, bool symlink);
 	void *ctx;
 };
 
-/* ERR_USAGE if raw_file is combined with options that describe the contents. */
+/* ERR_USAGE: raw_file together with options that describe the contents. */
 int inputs_check(const struct input_options *, struct err *err);
-/* Like dataset_open; if raw_file would help, the error says so. */
+/* As dataset_open; if raw_file would help, the error suggests it. */
 int inputs_open(struct dataset *, const char *path, const struct input_source *, struct err *err);
-/* Apply include and exclude, then strip. A remark says which pattern of exclude matches nothing. */
+/* Apply include and exclude (dataset_select), then strip. A pattern of exclude that matches nothing
+ * is a remark. */
 int inputs_select(struct dataset *, const struct input_source *, struct err *err);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * The request: what the job does. Constant once filled (setting.h sets members by name).
- * request_check finds the errors that this rank can find alone.
+ * The request: what the job does. setting.h sets its members by name; afterwards it is constant,
+ * and any thread may read it. request_check finds the errors that this rank can find alone. Checks
+ * return 0, or -1: ERR_USAGE, unless they say otherwise.
  */
 #ifndef COLLCTL_COLL_REQUEST_REQUEST_H
 #define COLLCTL_COLL_REQUEST_REQUEST_H
@@ -32,11 +33,11 @@ struct bench_request {
 	int factor; /* from one size to the next */
 	int warmup, iters;
 	bool check;
-	bool barrier; /* before each iteration */
+	bool barrier; /* the ranks wait for each other before each iteration */
 };
 
 struct check_request {
-	int64_t time;           /* ns that each bandwidth is measured for */
+	int64_t time;           /* ns for which each bandwidth is measured */
 	uint64_t min_bandwidth; /* bytes per second; 0: any will do */
 	int64_t max_latency;    /* ns of a median round trip; 0: any */
 };
@@ -56,14 +57,14 @@ struct coll_request {
 	struct input_options files;
 	bool each;    /* process each input separately; the output is a folder */
 	bool times;   /* copies get the modification times of the originals */
-	bool force;   /* if an output is a symbolic link, replace its target; replace
-	               * files also where another rank chooses their names */
+	bool force;   /* replace the target of an output that is a symbolic link; replace existing
+	                 files whose names another rank chooses */
 	bool no_sync; /* do not wait until the output is on disk */
 	bool stats;   /* look for NaN and Inf in the inputs */
-	bool same;    /* verify: all files of all ranks are the same, not only those in one place */
+	bool same; /* verify: all files of all ranks must be equal, not only those with one index */
 
 	enum reduce_op op; /* REDUCE_SUM if the collective has no operation */
-	bool ordered;      /* reduce in rank order, floats in f64 */
+	bool ordered;      /* reduce in rank order, and floats in f64 */
 	bool divergent;    /* allow results whose last bits differ between ranks */
 	double *weights; /* [nweights] of this rank's inputs in an average: one for all, or one for
 	                  * each; NULL: 1 */
@@ -74,7 +75,7 @@ struct coll_request {
 	const char *tuning;    /* tuning file; NULL: the built-in rates */
 	bool explain;          /* report the predicted times (coll_observer.selected) */
 	bool trace;            /* record what all ranks do (coll_observer.traced) */
-	bool dry_run;          /* agree, report what would be done (coll_preview), and end */
+	bool dry_run;          /* only agree, and report what would be done (coll_preview) */
 	int root;
 	bool have_root;
 	const char *root_host; /* the root is the rank on this host; NULL: `root` */
@@ -84,13 +85,15 @@ struct coll_request {
 	int ncounts;
 	int streams;                /* 0: automatic */
 	int threads;                /* 0: automatic */
-	struct device_list devices; /* the memory of inputs and outputs */
-	bool have_devices;          /* given; else they are the default */
+	struct device_list devices; /* in whose memory inputs and outputs are */
+	bool have_devices;          /* the user has given them */
 	enum gpu_path device_path;
-	uint64_t device_memory; /* bytes that this rank may use on each device; 0: what is free */
+	uint64_t device_memory; /* bytes that this rank may use on each device; 0: three quarters of
+	                           the free bytes */
 
 	const char *tuning_out; /* file for the measurements of bench and check, or NULL */
-	/* Files that the caller writes: traces, a picture. They must not be files of the job. */
+	/* Files that the caller writes, traces and a picture, so that they are compared with the
+	 * files of the job (written.h). */
 	struct coll_also {
 		const char *option; /* "--trace" */
 		const char *path;   /* NULL: none */
@@ -99,33 +102,35 @@ struct coll_request {
 	struct check_request check;
 };
 
-/* Set the defaults. The caller keeps the texts that the settings (setting.h) point to. */
+/* Set the defaults. The caller owns the texts that members point to; they must outlive the
+ * request. */
 void request_init(struct coll_request *, enum coll_work);
 void request_release(struct coll_request *);
 
 /* The settings (setting.h). */
 extern const struct setting request_settings[];
 extern const size_t request_settings_len;
-/* FOR_*: the settings that a job takes. */
+/* The groups (FOR_*) of settings that a job takes; does a job take this setting? */
 unsigned request_groups(enum coll_work work, enum coll_kind kind);
 bool request_takes(const struct coll_request *, const struct setting *);
-/* The row of this name that the job takes, else the first of this name. NULL: there is none. */
+/* The row with this name that the job takes; else the first row with this name; NULL: there is
+ * none. */
 const struct setting *request_setting(const struct coll_request *, const char *name);
 
-/* ERR_USAGE if the request is invalid for any number of ranks. */
+/* Is the request valid for some number of ranks? */
 int request_check(const struct coll_request *, struct err *err);
-/* The same once the number of ranks is known. */
+/* Is it valid for @size ranks? */
 int request_check_size(const struct coll_request *, int size, struct err *err);
-/* ERR_USAGE if the collective does not take the inputs @paths[n]. */
+/* Does the collective take the inputs @paths[n]? */
 int request_check_inputs(const struct coll_request *, int n, char *const *paths, struct err *err);
-/* ERR_USAGE if --weight is a list for another number of local inputs than @n. */
+/* Does --weight fit @n local inputs? */
 int request_check_weights(const struct coll_request *, int n, struct err *err);
 /* The weight of local input @input in an average. */
 double request_weight(const struct coll_request *, int input);
 /* Is some weight not 1? */
 bool request_is_weighted(const struct coll_request *);
 
-/* Find the algorithm @name; "auto" gives NULL. ERR_USAGE lists the known names. */
+/* Set *out to the algorithm @name; "auto": NULL. ERR_USAGE lists the names. */
 int request_algorithm(enum coll_kind kind, const char *name, const struct coll_algorithm **out,
                       struct err *err);
 /* Does the request have the devices that @alg (NULL: auto) needs? */
@@ -142,9 +147,10 @@ int request_check_ranks(enum coll_kind kind, int root, int steps, int size, stru
 
 /* How arrays are divided into blocks. */
 enum coll_cut {
-	CUT_ELEMENTS, /* all arrays have the same shape: as even as possible, ignoring rows */
-	CUT_ROWS,     /* along axis 0: as even as possible, or by counts */
-	CUT_JOINED,   /* a rank's array is its block; the blocks are joined along axis 0 */
+	CUT_ELEMENTS, /* all arrays have the same shape; the elements are divided as evenly as
+	                 possible */
+	CUT_ROWS,     /* the rows (axis 0) are divided as evenly as possible, or by counts */
+	CUT_JOINED,   /* a rank's array is its block; the arrays are joined along axis 0 */
 };
 
 struct coll_rules {
@@ -152,7 +158,7 @@ struct coll_rules {
 	bool replicated; /* every rank has the same result */
 	bool sets;       /* takes inputs of named tensors (.safetensors, .npz) */
 	bool bytes;      /* can treat files as bytes */
-	bool averages;   /* knows weights and averages of integers */
+	bool averages;   /* takes weights, and averages integers */
 	bool rooted;     /* one rank is the root */
 	bool radix;      /* has algorithms that take a base */
 };
@@ -167,7 +173,7 @@ static inline bool request_gathers_files(const struct coll_request *r)
 {
 	return r->kind == COLL_GATHER && r->files.raw_file;
 }
-/* May the ranks' arrays differ in their number of rows? */
+/* May the ranks' arrays have different numbers of rows? */
 static inline bool request_any_rows(const struct coll_request *r)
 {
 	return coll_rules(r->kind)->cut == CUT_JOINED || r->kind == COLL_ALLTOALL;

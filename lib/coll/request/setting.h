@@ -1,8 +1,9 @@
 /*
- * Settings by name. Two tables have a row for each: those of a request (request_settings.c), which
- * the command line and the library (lib/collctl.h) share, and those of commands alone
- * (cmd/options/command_settings.c). To add one: a member of the struct, and a row. A name has
- * several rows if its help differs between commands.
+ * Settings by name. Each has a row in one of two tables: settings of a request
+ * (request_settings.c), which the command line and the library (lib/collctl.h) share, and options
+ * of commands (cmd/options/command_settings.c). To add one, add a member to the struct and a row to
+ * the table. A name has several rows if its help differs between commands. The tables are constant;
+ * one thread uses a struct that is set.
  */
 #ifndef COLLCTL_COLL_REQUEST_SETTING_H
 #define COLLCTL_COLL_REQUEST_SETTING_H
@@ -16,32 +17,32 @@
 #include "lib/base/limits.h"
 
 enum setting_kind {
-	SETTING_FLAG,     /* bool: set, or 1, true, yes, on, 0 ... */
+	SETTING_FLAG,     /* bool: without a value true; else 1, true, yes, on, 0 ... */
 	SETTING_STRING,   /* const char * */
 	SETTING_INT,      /* int in [min, max] */
 	SETTING_RANK,     /* int: N or "auto" */
-	SETTING_THREADS,  /* int in [min, max], or 0: "auto" */
-	SETTING_ROOT,     /* int: N; else the name of a host, a const char * at `other` */
+	SETTING_THREADS,  /* int in [min, max]; "auto": 0 */
+	SETTING_ROOT,     /* int: N; or a host's name: a const char * at `other` */
 	SETTING_SIZE,     /* uint64_t >= min: K, M, G, T or KiB ...: powers of 1024 */
 	SETTING_RATE,     /* uint64_t bytes per second >= min: as a size, or Mbit, Gbit ...: powers
 	                   * of 1000 bits */
 	SETTING_DURATION, /* int64_t ns >= min: ms, s, m, h; a plain number is seconds */
-	SETTING_WORD,     /* const char *: one of choices, or of aliases */
-	SETTING_PORTS,    /* int, and the upper end at `other`: A-B */
-	SETTING_LIST,     /* const char **, malloced, and an int at `other` that counts them */
+	SETTING_WORD,     /* const char *: one of choices or aliases */
+	SETTING_PORTS,    /* A-B: two ints, A and, at `other`, B */
+	SETTING_LIST,     /* const char **, malloced, and their number, an int at `other` */
 	SETTING_ROWS,     /* uint64_t *, malloced, and an int at `other`: N,N,... */
 	SETTING_WEIGHTS, /* double *, malloced, each >= 0 and finite, and an int at `other`: W,W,...
 	                  */
 	SETTING_DEVICE,  /* struct device_list: cpu, cuda or cuda:N,N,... */
-	/* One of choices, or of aliases, as the type of the member. */
+	/* One of choices or aliases, as the type of the member. */
 	SETTING_OP,       /* enum reduce_op */
 	SETTING_ORDER,    /* bool: rank */
 	SETTING_DTYPE,    /* enum dtype */
 	SETTING_FORMAT,   /* const struct format * */
 	SETTING_INTEGERS, /* enum coll_integers */
-	SETTING_CHOICE,   /* an enum whose values are numbers of choices, from 0 */
-	SETTING_LOUDER,   /* int: without a value one more each time; else in [min, max] */
-	SETTING_QUIET,    /* int: -1 if it is set, as a flag is */
+	SETTING_CHOICE,   /* an enum; value i is the i-th of choices, from 0 */
+	SETTING_LOUDER,   /* int: without a value, 1 is added each time; else in [min, max] */
+	SETTING_QUIET,    /* int: -1 if the flag is true */
 };
 
 /* The headings under which --help and the manual list them, in this order. */
@@ -64,7 +65,7 @@ enum setting_section {
 	SECTIONS
 };
 
-/* Who takes it: jobs and commands. */
+/* Groups of settings: the jobs and commands that take them. */
 #define FOR_JOIN    (1u << 0) /* every job */
 #define FOR_CHOICE  (1u << 1) /* the choice of an algorithm */
 #define FOR_MOVES   (1u << 2) /* collectives that move arrays */
@@ -95,8 +96,8 @@ enum setting_section {
 #define FOR_BEFORE  (1u << 27) /* only before COMMAND */
 
 /*
- * A setting of a request or an option of a command: all that is known of it. Parsing, limits, the
- * default, help, manual, completions, variables, and whether the ranks must agree follow from it.
+ * A row: a setting of a request or an option of a command. Parsing, limits, default, help, manual,
+ * completions, variables and the facts that ranks agree on are made from it.
  */
 struct setting {
 	const char *name;    /* of the long option, without dashes */
@@ -106,22 +107,21 @@ struct setting {
 	const char *choices; /* "sum|prod|..." */
 	const char *aliases; /* also accepted, but not listed */
 	int64_t min, max;
-	size_t offset;   /* of the member */
-	size_t other;    /* of the second member that some kinds have */
-	size_t have;     /* of a bool that is set with the value; 0: none */
+	size_t offset;   /* of the member in the struct */
+	size_t other;    /* offset of the second member, which some kinds have */
+	size_t have;     /* offset of a bool that becomes true when the value is set; 0: none */
 	unsigned groups; /* FOR_*: who takes it */
 	unsigned agree;  /* FOR_*: the jobs whose ranks must all give the same value */
 	uint8_t kind;    /* enum setting_kind */
 	uint8_t section; /* enum setting_section */
 	char letter;     /* of the short option; 0: none */
-	/* Given twice on a command line, is it an error? It is where a second value could be meant
-	 * in addition to the first. Of others the last one counts; SETTING_LIST keeps all. */
+	/* It is an error to give it twice on a command line, because a second value might be meant
+	 * in addition to the first. Otherwise the last value is taken; SETTING_LIST keeps all. */
 	bool once;
-	bool action; /* it has no variable */
+	bool action; /* it has no environment variable */
 };
 
-/* A row of a table whose members are those of @base_. After the help: what else it has, as .max
- * = 9. */
+/* A row for a member of struct @base_. After the help: other members, as .max = 9. */
 #define SETTING(base_, section_, name_, letter_, arg_, kind_, member_, groups_, help_, ...)     \
 	{                                                                                       \
 		.section = SECTION_##section_, .name = name_, .letter = letter_, .arg = arg_,   \
@@ -129,17 +129,18 @@ struct setting {
 		.help = help_, __VA_ARGS__                                                      \
 	}
 
-/* Set the member of *@base to @text (NULL: a flag without a value). The caller owns @text and must
- * keep it. ERR_USAGE if it is malformed; @subject names the setting in the message. */
+/* Set the member of *base to @text (NULL: a flag without a value). The caller owns @text, which
+ * must outlive the struct. ERR_USAGE: @text is malformed; @subject: the setting's name in the
+ * message. */
 int setting_read(const struct setting *, void *base, const char *text, const char *subject,
                  struct err *err);
-/* Set the member of *@base to the default, if there is one. The bool at `have` stays as it is. */
+/* Set the member of *base to the default, if there is one. Does not set the bool at `have`. */
 void setting_default(const struct setting *, void *base);
-/* The choices as "sum, prod, min", in @buf. */
+/* Write the choices to @buf[cap]: "sum, prod, min". Returns @buf. */
 const char *setting_choices(const struct setting *, char *buf, size_t cap);
 
-/* The value as text, for messages and to compare it with that of other ranks: "given", "sum", "4",
- * "a*, b*"; "not given" of what has none. It ends with a NUL. */
+/* Append the value as text with a NUL, for messages and for comparison with other ranks: "given",
+ * "sum", "4", "a*, b*"; "not given" if there is none. ERR_RESOURCE. */
 int setting_text(const struct setting *, const void *base, struct buf *out, struct err *err);
 
 #endif

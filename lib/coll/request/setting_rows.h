@@ -1,6 +1,6 @@
 /*
- * The rows of request_settings.c: section, name, letter, argument, kind, member, who takes it,
- * help, and what else struct setting has.
+ * The rows of request_settings.c: section, name, letter, argument, kind, member, groups, help,
+ * other members of struct setting.
  */
 S(COLLECTIVE, "op", 0, "OP", OP, op, FOR_REDUCE | FOR_BENCH, "reduction operation", .def = "sum",
   .choices = OPS, .agree = FOR_REDUCE | FOR_BENCH)
@@ -85,7 +85,7 @@ S(RESOURCES, "memory", 0, "SIZE", SIZE, settings.memory, FOR_INPUT,
   .max = INT64_MAX)
 S(RESOURCES, "streams", 0, "K", INT, streams, FOR_MOVES,
   "parallel connections per direction (default: automatic)", .min = 1, .max = 64)
-/* At the lowest rate bytes still move every 10 ms, so that it is not taken for a stall. */
+/* At the lowest rate some bytes still move every 10 ms, so it does not count as a stall. */
 S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR_BENCH,
   "limit what this rank sends over all its data connections together: 100Mbit, 1Gbit (bits a "
   "second), 10M (bytes a second)",

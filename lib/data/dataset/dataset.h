@@ -1,5 +1,5 @@
 /*
- * A dataset: one IN of the command line. One file or several, with tensors by name:
+ * A dataset: one input (IN of the command line). It has one file or several, and tensors by name:
  *
  *   .npy, raw                     one tensor, whose name is ""
  *   .safetensors                  one file, any number of tensors
@@ -7,9 +7,9 @@
  *   .npz                          its members, without their ".npy"
  *   a folder of any files         no tensor
  *
- * Opening reads the headers and checks every length in them before it is used. An open dataset has
- * descriptors and byte ranges, read with pread. A file is never mapped. Memory: some hundred bytes
- * per tensor.
+ * Opening reads the headers, and checks every length in them before it is used. An open dataset has
+ * open descriptors, and byte ranges in them that are read with pread. No file is mapped. Memory: a
+ * few hundred bytes per tensor. One thread, except where a function is thread-safe.
  */
 #ifndef COLLCTL_DATA_DATASET_DATASET_H
 #define COLLCTL_DATA_DATASET_DATASET_H
@@ -46,25 +46,26 @@ struct dataset_file {
 	char *path;      /* for messages */
 	char *name;      /* its last component */
 	uint64_t size;   /* bytes */
-	struct stat was; /* when it was opened */
+	struct stat was; /* its attributes when it was opened */
 	char *metadata;  /* safetensors: __metadata__, as JSON text; NULL: none */
-	bool spooled;    /* fd is a spool, not the file */
-	bool unpacked;   /* contains the members of an archive, which is another file of the dataset
-	                  */
+	bool spooled; /* fd is a spool (spool.h) with the file's bytes, because the file cannot seek
+	               */
+	bool unpacked; /* a spool with the members of an archive; the archive is another file of the
+	                  dataset */
 };
 
 struct dataset {
 	char *path; /* as the user named it, for messages */
 	const struct format *format;
-	bool sharded;         /* a sharded set: the output is a folder and keeps the file names */
-	char *index;          /* sharded: the name of the index; NULL: none */
+	bool sharded; /* a sharded set: its output is a folder with files of the same names */
+	char *index;  /* sharded: the name of the index; NULL: none */
 	char *index_metadata; /* its "metadata" as JSON text; NULL: none */
 	bool joined;          /* its tensors are joined from pieces: its files are not copied one by
 	                       * one */
 	bool selected;        /* its tensors are not all, or have other names than in the files */
 	struct dataset_file *files;
 	int nfiles;
-	bool tree; /* a folder of any files, with these folders, each before its contents: */
+	bool tree; /* a folder of any files, with these folders; each is before its contents: */
 	struct dataset_folder {
 		char *name; /* relative to path; "": the folder itself */
 		struct stat was;
@@ -84,31 +85,33 @@ struct dataset {
 /* How to open inputs, including those that cannot seek. */
 struct dataset_source {
 	const struct array_hints *hints;
-	/* Called before each read of a pipe; returns when the read will not block, or -1 to end
-	 * it. May be NULL. */
+	/* Called before each read of a pipe: waits until @fd is readable; -1 fails the opening. May
+	 * be NULL. */
 	int (*await)(void *ctx, int fd, struct err *err);
-	/* Runs a long task: unpacking an archive. NULL: run it in the caller's thread. */
+	/* Called to run a long task, unpacking an archive; returns the result of @fn. NULL: the
+	 * task runs on the caller's thread. */
 	int (*aside)(void *ctx, int (*fn)(void *arg, struct err *), void *arg, struct err *err);
 	void *ctx;
 	bool raw_file; /* treat the file as bytes: one tensor of u8 */
-	/* No elements will be read: of an archive only the headers of its members are unpacked. */
+	/* The caller will read no elements: of an archive, only the headers of members are
+	 * unpacked. */
 	bool heads_only;
 	uint64_t memory; /* --memory: an archive may expand to this (npz.h) */
-	/* With raw_file: read folders with all their files and folders, and call this for each
-	 * other entry, which is skipped. NULL: refuse folders. */
+	/* With raw_file: a folder is read with all its files and folders; this is called for each
+	 * other entry, which is skipped. NULL: folders are refused. */
 	void (*skip)(void *ctx, const char *path, bool symlink);
 };
 
-/* Open @path ("-": stdin; a pipe is spooled to an unnamed file). On failure there is nothing to
- * close. Errors: ERR_INPUT, which names the file, the tensor, what was found and what was expected;
- * ERR_USAGE for raw files without --dtype and for unknown formats; ERR_RESOURCE. */
+/* Open @path ("-": stdin; a pipe is copied to a spool). On failure there is nothing to close.
+ * ERR_INPUT names the file, the tensor, what was found and what was expected; ERR_USAGE: a raw file
+ * without --dtype, or an unknown format. */
 int dataset_open(struct dataset *, const char *path, const struct dataset_source *, struct err *);
 void dataset_close(struct dataset *);
 
-/* Keep the tensors whose name matches a pattern of @include (n 0: all) and no pattern of @exclude
- * (fnmatch, where '*' also matches '.' and '/'; or the name itself). ERR_USAGE: a pattern of
- * @include matches nothing, no tensor is left, or the tensors have no names. Calls @unused (may be
- * NULL) for each pattern of @exclude that matches nothing. */
+/* Keep only the tensors whose name matches a pattern of include (ninclude 0: all) and no pattern of
+ * exclude. A pattern matches a name by fnmatch, where '*' also matches '.' and '/', or if it is the
+ * name. ERR_USAGE: a pattern of include matches nothing, no tensor is left, or the tensors have no
+ * names. Calls unused (may be NULL) for each pattern of exclude that matches nothing. */
 struct dataset_patterns {
 	const char *const *include, *const *exclude;
 	int ninclude, nexclude;
@@ -123,22 +126,22 @@ int dataset_strip(struct dataset *, const char *const *prefixes, int n, struct e
 
 /* Is the dataset one array without a name? */
 bool dataset_is_array(const struct dataset *);
-/* Is the dataset an archive with its members in a spool? */
+/* Is the dataset an archive, whose members are in a spool? */
 bool dataset_is_archive(const struct dataset *);
 
-/* Check that both have the same tensors: names, types and shapes. ERR_INPUT names the first that
+/* Do both have the same tensors, by names, types and shapes? 0; -1: ERR_INPUT names the first that
  * differs. */
 int dataset_same(const struct dataset *a, const struct dataset *b, struct err *err);
 
-/* Convert tensors in Fortran order to C order, through a spool, with at most about @memory bytes.
- * Clears .fortran of all tensors. */
+/* Convert tensors in Fortran order to C order, in a spool, with at most about @memory bytes. Clears
+ * tensor.fortran. ERR_INPUT, ERR_RESOURCE. */
 int dataset_to_c_order(struct dataset *, size_t memory, struct err *err);
 
 /* Read exactly @n bytes of the tensor from byte @at on, unchanged. As dataset_pread. */
 int dataset_read(const struct dataset *, const struct tensor *t, void *buf, size_t n, uint64_t at,
                  struct err *err);
-/* Read exactly @bytes at @pos of file @file, unchanged. ERR_INPUT if the file became shorter.
- * Thread-safe. */
+/* Read exactly @bytes at @pos of file number @file, without a conversion. ERR_INPUT: the file has
+ * become shorter. Thread-safe. */
 int dataset_pread(const struct dataset *, int file, void *buf, size_t bytes, uint64_t pos,
                   struct err *err);
 /* Reverse the bytes of each of @n elements (complex: of each part). */
@@ -146,7 +149,7 @@ void dataset_swap(enum dtype dtype, void *buf, size_t n);
 
 /* Check that the files have not changed since they were opened. ERR_INPUT: the size, the
  * modification time or, if that was reset, the ctime differs. Replacing, removing or linking a file
- * does not change the open one. Call it after the last read and before this rank renames its
+ * does not change the open file. Call it after the last read, and before this rank renames its
  * outputs. */
 int dataset_unchanged(const struct dataset *, struct err *err);
 

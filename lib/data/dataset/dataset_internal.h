@@ -16,7 +16,7 @@ int dataset_add_array(struct dataset *, const char *name, const struct array_inf
                       uint64_t at, int file, struct err *err);
 /* Add the tensors that the header of .safetensors file @file describes. */
 int dataset_add_safetensors(struct dataset *, int file, struct err *err);
-/* Bring the tensors into the canonical order. */
+/* Sort the tensors by name. */
 void dataset_order(struct dataset *);
 /* The same. ERR_INPUT: a name appears twice. */
 int dataset_sort(struct dataset *, struct err *err);
@@ -27,10 +27,9 @@ int dataset_open_set(struct dataset *, const struct dataset_source *, struct err
 /* Open all files in the folder d->path. Their names are paths relative to it, sorted by bytes. */
 int dataset_open_tree(struct dataset *, const struct dataset_source *, struct err *err);
 
-/* Check that a reader of @folder would read the set of the files for which @is_ours is true and
- * whose index is @index (NULL: none), despite other files there. ERR_OUTPUT names the file that
- * prevents it.
- */
+/* Check that a reader of @folder would read this set, despite other files in the folder. The set
+ * has the files for which @is_ours is true, and the index @index (NULL: none). ERR_OUTPUT names the
+ * file that prevents it. */
 int dataset_set_alone(const char *folder, const char *index,
                       bool (*is_ours)(void *ctx, const char *name), void *ctx, struct err *err);
 /* The number of shards in @folder for which @is_ours is false. *first: the name of one of them. */

@@ -1,6 +1,7 @@
 /*
- * A virtual array: elements of one type in consecutive pieces, which lie in the files of a dataset
- * or of a sink. Adjacent pieces are merged.
+ * A virtual array: elements of one type, whose bytes are the concatenation of extents; an extent is
+ * a range of bytes in a file of a dataset or of a sink. Adjacent extents are merged. Offsets and
+ * lengths are bytes. Any thread may visit extents that do not change.
  */
 #ifndef COLLCTL_DATA_FILES_EXTENTS_H
 #define COLLCTL_DATA_FILES_EXTENTS_H

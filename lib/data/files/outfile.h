@@ -1,11 +1,13 @@
 /*
- * Output files, all or nothing. The bytes go to an unnamed file (O_TMPFILE, else a temporary one
- * with O_EXCL|O_NOFOLLOW) in the target's folder; only outfile_commit renames it to the target.
- * Until then the old file is unchanged, also if the process dies. Errors: ERR_OUTPUT with the path
- * and the call that failed.
+ * Output files that are all new or all old. The bytes are written to an unnamed file (O_TMPFILE; if
+ * that is not supported, to a temporary file, O_EXCL|O_NOFOLLOW) in the target's folder. Only
+ * outfile_commit renames it to the target. Until then the old file is unchanged, also if the
+ * process dies. ERR_OUTPUT names the path and the call that failed. Sizes are bytes. One thread,
+ * except where a function is thread-safe.
  *
- * Order of calls: open -> write* -> seal (all bytes are written and, unless no_sync, on disk; the
- * file has a temporary name) -> commit -> release. Release discards a file that was not committed.
+ * Order of calls: open -> pwrite ... -> seal -> commit -> release. After the seal all bytes are
+ * written and, with sync, on disk, and the file has a temporary name. Release deletes a file that
+ * was not committed.
  */
 #ifndef COLLCTL_DATA_FILES_OUTFILE_H
 #define COLLCTL_DATA_FILES_OUTFILE_H
@@ -34,43 +36,41 @@ struct outfile {
 	struct writeback back;
 };
 
-/* @size: the final size in bytes, which is allocated at once with fallocate if the file system
- * supports that. The mode comes from the replaced file or else from the umask. Refuses an existing
- * target that is not a regular file, or that could not be replaced, as far as that can be seen;
- * with
- * @force it follows a symlink (target_find) and replaces or creates the link's target, without
- * changing the link. On failure there is nothing to release.
- */
+/* Open an output for the target @path. @size: the final size, which is allocated at once by
+ * fallocate if the file system supports it. The mode is that of the replaced file; if there is
+ * none, by the umask. Refuses an existing target that is not a regular file, or that apparently
+ * cannot be replaced. @force: follow a symbolic link (target_find), and replace or create the file
+ * that it points to; the link is unchanged. On failure there is nothing to release. */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err);
-/* The same, but the part of @path after the first @top bytes comes from another rank. No symlink is
- * followed there (beneath_open). */
+/* The same, but another rank has chosen the part of @path after the first @top bytes: no symbolic
+ * link is followed there (beneath_open). */
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err);
-/* Create an unnamed file in the folder @top or, if that does not exist yet, in its parent, for
- * bytes that another rank writes at such a path; that rank also creates the folders. The file is
- * written and read, but not sealed or committed.
- */
+/* Create an unnamed file for bytes that another rank writes to such a path: in the folder of the
+ * first @top bytes of @path or, if it does not exist, in its parent. The other rank creates the
+ * folders. The file may be written and read, but not sealed or committed. */
 int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
                        struct err *err);
-/* Check what can be checked without creating a file: may @path be written? *exists: it would
- * replace a file. @f has the folder, for outfile_share_folder. On failure there is nothing to
+/* Check, without creating a file, that @path may be written. *exists: a file would be replaced.
+ * Afterwards *f has only the open folder, for outfile_share_folder. On failure there is nothing to
  * release. */
 int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
                   struct err *err);
 /* Set the permissions; set the modification time, after the last write. */
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err);
 int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err);
-/* Create an unnamed file in the folder of spools for temporary data. It is written and read like
- * others, but not sealed or committed. @name: for messages. */
+/* Create an unnamed file for temporary data, in the folder of spools (spool.h). It may be written
+ * and read, but not sealed or committed. @name: for messages. */
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err);
-/* Allocate @bytes in a file that was opened with size 0, because its size was unknown, and that is
- * written through f->fd. */
+/* Allocate @bytes in a file whose size was not known, so that it was opened with size 0; the caller
+ * writes it by f->fd. */
 int outfile_reserve(struct outfile *f, uint64_t bytes, struct err *err);
 /* Check that the file has its expected size. */
 int outfile_measure(struct outfile *f, struct err *err);
 
-/* Thread-safe for different ranges. Starts the write-back early when syncing. */
+/* Write. Thread-safe for different ranges. With sync it also starts the write-back
+ * (writeback.h). */
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* Bytes written that may not be on disk yet. Thread-safe. */
 uint64_t outfile_behind(const struct outfile *f);
@@ -82,27 +82,27 @@ int outfile_seal(struct outfile *f, struct err *err);
 /* Rename over the target and fsync the folder (unless !sync). */
 int outfile_commit(struct outfile *f, struct err *err);
 
-/* To commit several files or none: keep each, then place each. If one fails, undo the placed ones,
- * last first; else settle each. If the process dies in between, each file is complete, old or new,
- * and a temporary name may remain.
+/* To commit several files, all or none: keep each, then place each. If one fails, undo those that
+ * were placed, the last one first; else settle each. If the process dies in between, each file is
+ * complete, old or new, and a temporary name may remain.
  *
- * Keeping gives an existing target an additional, temporary name. If that is not possible (a file
- * system without hard links, another user's file), it is not an error, but undo cannot restore that
- * file. */
+ * outfile_keep gives an existing target an additional, temporary name. If that is not possible (a
+ * file system without hard links, another user's file), this is not an error, but outfile_undo
+ * cannot restore the file. */
 int outfile_keep(struct outfile *f, struct err *err);
 /* The rename of outfile_commit. */
 int outfile_place(struct outfile *f, struct err *err);
-/* Restore the old file, or remove the new one if there was none. -1: not possible; if the old file
- * was kept, the error tells its temporary name. */
+/* Restore the old file; if there was none, remove the new one. -1: it is not possible; if the old
+ * file was kept, the error names its temporary name. */
 int outfile_undo(struct outfile *f, struct err *err);
 /* Remove the old file's temporary name and fsync the folder (unless !sync or shared). */
 int outfile_settle(struct outfile *f, struct err *err);
-/* If both are in one folder, let @f use @with's descriptor of it. @with must be settled and
- * released after @f. */
+/* If both are in the same folder, make @f use @with's descriptor of it, and return true. @with must
+ * be settled and released after @f. */
 bool outfile_share_folder(struct outfile *f, const struct outfile *with);
 
-/* Replace the file at @path by @n bytes, which are on disk on return. A symlink is followed, as by
- * outfile_open with @force. */
+/* Replace the file @path by @data[n], and sync it. A symbolic link is followed, as by outfile_open
+ * with @force. */
 int outfile_put(const char *path, const void *data, size_t n, struct err *err);
 
 /* Remove what was not committed, and free. May be called twice or on a zeroed struct. Not for

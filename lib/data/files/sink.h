@@ -1,11 +1,12 @@
 /*
- * All the files that a rank writes: one, several (several -o, --each), or a folder of files (a
- * sharded set). All or nothing: the bytes go to unnamed or temporary files in the targets' folders
- * (outfile.h). sink_commit renames them in the order in which they were added; if a rename fails,
- * it restores the earlier targets.
+ * A sink: all the files that a rank writes: one, several (several -o, --each), or the files of a
+ * sharded set. They are committed all or none: the bytes are written to unnamed or temporary files
+ * (outfile.h); sink_commit renames them in the order in which they were added, and if a rename
+ * fails, it restores the earlier targets.
  *
- * Order of calls: new -> add* -> open -> pwrite* -> seal -> commit -> free. Errors: ERR_OUTPUT,
- * naming the file.
+ * Order of calls: new -> add ... -> open -> pwrite ... -> seal -> commit -> free. ERR_OUTPUT names
+ * the file. Sizes are bytes. A file is identified by its index, from 0 in the order of adding. One
+ * thread, except where a function is thread-safe.
  */
 #ifndef COLLCTL_DATA_FILES_SINK_H
 #define COLLCTL_DATA_FILES_SINK_H
@@ -26,12 +27,12 @@ struct sink *sink_new(bool sync, bool force, struct err *err);
 /* Remove what was not committed, including created folders. @sink may be NULL. */
 void sink_free(struct sink *);
 
-/* A file at @path ("-": stdout, copied there at the commit) of @size bytes that begins with
- * @head[head_len], which is copied. Returns the file's index, or -1. */
+/* Add a file at @path ("-": stdout, to which it is copied at the commit) of @size bytes, which
+ * begins with @head[head_len]; @head is copied. Returns the file's index; -1: error. */
 int sink_add(struct sink *, const char *path, const void *head, size_t head_len, uint64_t size,
              struct err *err);
-/* sink_open creates the folder @path unless it exists; its parent exists or was added before.
- * ERR_USAGE for "-". */
+/* Add the folder @path, which sink_open creates unless it exists. Its parent must exist or be added
+ * before. ERR_USAGE: @path is "-". */
 int sink_add_folder(struct sink *, const char *path, struct err *err);
 /* Attributes that a copy gets from its original. */
 struct sink_attributes {
@@ -40,57 +41,58 @@ struct sink_attributes {
 	struct timespec modified;
 };
 void sink_set_attributes(struct sink *, int file, const struct sink_attributes *);
-/* What follows the first @top bytes of the file's path comes from another rank: do not follow
- * symlinks there (beneath.h). */
+/* Another rank has chosen the part of the file's path after the first @top bytes: do not follow
+ * symbolic links there (beneath.h). */
 void sink_set_top(struct sink *, int file, size_t top);
-/* Rank @by has chosen the file's name: ERR_OUTPUT from sink_open and sink_check, unless forced, if
- * a file has it. */
+/* Rank @by has chosen the file's name: if a file of this name exists, sink_open and sink_check fail
+ * with ERR_OUTPUT, unless the sink has @force. */
 void sink_expect_none(struct sink *, int file, int by);
-/* The same for a @name from another rank (path_is_below), in the folder @top, without following
- * symlinks there. A folder gets its attributes only if it is created; the name "" is @top.
- */
+/* As sink_add and sink_add_folder, for a @name that another rank has chosen (path_is_below), in the
+ * folder @top; symbolic links below it are not followed. A folder gets the attributes only if it is
+ * created. The folder "" is @top. */
 int sink_add_below(struct sink *, const char *top, const char *name, uint64_t size,
                    const struct sink_attributes *, struct err *err);
 int sink_add_folder_below(struct sink *, const char *top, const char *name,
                           const struct sink_attributes *, struct err *err);
-/* Before sink_open: if @fd, which has the bytes to write, is the file at the output's path, do not
- * write that file. The caller keeps @fd open until sink_free. */
+/* Before sink_open: @fd is a file that already has the bytes to write. If it is the file at the
+ * output's path, do not write the output. The caller keeps @fd open until sink_free. */
 void sink_leave_own(struct sink *, int file, int fd);
-/* Before sink_open: another rank writes the same bytes to the same place. This rank writes them to
- * an unnamed file, from which it computes the digest. */
+/* Before sink_open: another rank writes the same bytes to the same file. This rank writes them to
+ * an unnamed file, only to compute the digest. */
 void sink_drop(struct sink *, int file);
 
-/* Where a tensor of an output begins. */
+/* Where the elements of a tensor begin in the outputs. */
 struct place {
-	int file;        /* of the sink */
+	int file;        /* index in the sink */
 	uint64_t offset; /* bytes */
 };
-/* Add the files of an output at @path that holds the tensors of @like (which may have been
- * selected), in the same format and, for a sharded set, in files of the same names with the index
- * last; files without any of these tensors are omitted. Tensors are stored little-endian and keep
- * Fortran order. places[i]: the place of tensor i of @like. ERR_USAGE, with the fix: the extension
- * belongs to another format, a set would go to a file, or one file would go to a folder. */
+/* Add the files of an output @path with the tensors of @like (perhaps after dataset_select), in the
+ * same format. A sharded set has files of the same names, without those that have none of the
+ * tensors; the index is added last. Elements are little-endian and keep Fortran order. places[i]:
+ * the place of tensor i of @like. ERR_USAGE, with what to do instead: the extension is another
+ * format's, a set would be written to a file, or a file to a folder. */
 int sink_add_like(struct sink *, const char *path, const struct format *hint,
                   const struct dataset *like, struct place *places, struct err *err);
-/* For the output @path of a set whose index has the name @input_index (NULL: none): the folder, and
- * the name of the index in it or NULL. Both are malloced, and set on failure too. ERR_USAGE: @path
- * names a file. */
+/* Split the output @path of a set, whose input's index has the name @input_index (NULL: none), into
+ * the folder and the name of the index there (NULL: none). Both are malloced, and are set also on
+ * failure. ERR_USAGE: @path is a file. */
 int sink_split_set(const char *path, const char *input_index, char **folder, char **index,
                    struct err *err);
-/* After the files of a set and its @index (NULL: none) are added for the output @path in @folder:
- * ERR_OUTPUT if a reader of the folder would then read another set, because of an index or of files
- * that are in it. sink_add_like calls it. */
+/* After the files of a set and its @index (NULL: none) were added, for the output @path in @folder:
+ * ERR_OUTPUT if a reader of the folder would read another set, because of an index or of files that
+ * are already there. sink_add_like calls it. */
 int sink_check_set(struct sink *, const char *path, const char *folder, const char *index,
                    struct err *err);
-/* After the commit: call @tell for each folder of a set with an index that this rank has written
- * and that holds @n other .safetensors files, @first among them. */
+/* After the commit: call @tell for each folder to which this rank has written a set with an index,
+ * and that has @n > 0 other .safetensors files; @first is one of them. */
 void sink_strays(const struct sink *,
                  void (*tell)(void *ctx, const char *folder, const char *first, int n), void *ctx);
 /* As sink_add_like, for a single array (.npy, raw) that @info describes. */
 int sink_add_array(struct sink *, const char *path, const struct format *hint,
                    const struct array_info *info, struct place *place, struct err *err);
 
-/* Check that an output of format @want may have the name @path. ERR_USAGE, with the fix. */
+/* Check that an output of format @want may have the name @path. ERR_USAGE, with what to do
+ * instead. */
 int sink_check_format(const char *path, const struct format *hint, const struct format *want,
                       struct err *err);
 
@@ -102,27 +104,28 @@ enum sink_fate {
 	SINK_LEAVE, /* another rank writes it (sink_drop) */
 	SINK_STDOUT,
 };
-/* Instead of sink_open: find the errors that sink_open and sink_commit would have, as far as they
- * can be found without creating anything. Whether there is room on the disk is not looked at.
- * Afterwards only sink_fate and sink_free may be called. */
+/* Instead of sink_open: find the errors that sink_open and sink_commit would have, as far as
+ * possible without creating anything. Free disk space is not checked. Afterwards only sink_fate,
+ * sink_id and sink_free may be called. */
 int sink_check(struct sink *, struct err *err);
 enum sink_fate sink_fate(const struct sink *, int file);
 
-/* Create all files: preallocate them and write their headers. ERR_USAGE if two outputs are the same
- * file, also by different spellings of the path. */
+/* Create all files, allocate their bytes and write their headers. ERR_USAGE: two outputs are the
+ * same file, also by different paths. */
 int sink_open(struct sink *, struct err *err);
 /* Thread-safe for different ranges. */
 int sink_pwrite(struct sink *, int file, const void *buf, size_t bytes, uint64_t pos, struct err *);
 int sink_pread(struct sink *, int file, void *buf, size_t bytes, uint64_t pos, struct err *err);
-/* Do all that may fail before the renames: pack archives, sync and check files, link them to
- * temporary names, and keep the files that they replace under other names. */
+/* Do before the renames all that may fail: pack archives, sync and check files, give them temporary
+ * names, and keep the files that they replace by other names. */
 int sink_seal(struct sink *, struct err *err);
-/* Rename all files, or none; then copy the output to stdout, if any. After a failure the old files
- * are restored (outfile_keep says where that is not possible), and the error also names those that
- * could not be restored. If the process is killed meanwhile, each file is complete, old or new. */
+/* Rename all files or none; then copy the output for stdout. After a failure the old files are
+ * restored, as far as possible (outfile_keep); the error also names files that were not. If the
+ * process is killed meanwhile, each file is complete, old or new. */
 int sink_commit(struct sink *, struct err *err);
 
-/* Which files this rank has after sink_commit, also if it failed. stdout counts as a file. */
+/* Which files are at the targets after sink_commit, also if it has failed. stdout counts as a
+ * file. */
 enum sink_state { SINK_NO_FILES, SINK_ALL_OLD, SINK_ALL_NEW, SINK_MIXED };
 enum sink_state sink_state(const struct sink *);
 
@@ -135,8 +138,8 @@ uint64_t sink_size(const struct sink *,
                    int file); /* bytes; 0 for an archive that is not packed yet */
 bool sink_is_packed(const struct sink *, int file);   /* is it an archive? */
 const char *sink_path(const struct sink *, int file); /* for messages */
-/* Where sink_open or sink_check has found the file's place; not known of stdout, of a file that is
- * left as it is, and in a folder that is to be created. */
+/* The identity of the file's target, as sink_open or sink_check found it. Not known: of stdout, of
+ * SINK_KEEP and SINK_LEAVE, and in a folder that must be created. */
 void sink_id(const struct sink *, int file, struct target_id *);
 
 #endif

@@ -15,7 +15,7 @@ int sink_tensor_info(const struct tensor *t, const struct format *format, struct
                      struct err *err);
 /* Pointers to the tensors of @like, stably sorted by file. Malloced; NULL: an error. */
 const struct tensor **sink_by_file(const struct dataset *like, struct err *err);
-/* Add a .safetensors file of @n tensors of @like. @of: pointers to them, which are sorted again. */
+/* Add a .safetensors file of the tensors @of[n] of @like. Sorts @of. */
 int sink_add_safetensors(struct sink *, const char *path, const struct dataset *like,
                          const struct tensor **of, size_t n, const char *metadata,
                          struct place *places, struct err *err);

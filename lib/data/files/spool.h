@@ -1,4 +1,5 @@
-/* Unnamed files for the data of inputs that cannot seek, in TMPDIR, else /tmp. */
+/* Spools: unnamed files, in TMPDIR or else /tmp, for the data of inputs that cannot seek, and other
+ * temporary data. */
 #ifndef COLLCTL_DATA_FILES_SPOOL_H
 #define COLLCTL_DATA_FILES_SPOOL_H
 
@@ -11,9 +12,9 @@ int spool_open(struct err *err);
 /* The folder of spools. */
 const char *spool_folder(void);
 
-/* Copy the rest of @from to @to. A failed read is ERR_INPUT of @from_name, a failed write @to_code
- * of @to_name. Calls @await (may be NULL) before each read of @from.
- */
+/* Copy from @from to its end to @to. A failed read is ERR_INPUT and names @from_name; a failed
+ * write is @to_code and names @to_name. Calls @await (may be NULL) before each read, as
+ * dataset_source.await. */
 int spool_copy(int from, const char *from_name, int to, const char *to_name, int to_code,
                int (*await)(void *ctx, int fd, struct err *err), void *ctx, struct err *err);
 

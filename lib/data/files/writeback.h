@@ -1,7 +1,7 @@
 /*
- * Early write-back of a file that will be synced: written data go to disk chunk by chunk, a few
- * chunks at a time, so that the final fsync has little left to do. All but `behind` of the bytes
- * written are on disk. writeback_chunks is thread-safe.
+ * Early write-back of a file that will be synced: chunks are written to disk while later bytes are
+ * written to the file, so that the final fsync takes little time. All complete chunks, except
+ * `behind` bytes, are on disk. writeback_chunks is thread-safe.
  */
 #ifndef COLLCTL_DATA_FILES_WRITEBACK_H
 #define COLLCTL_DATA_FILES_WRITEBACK_H
@@ -25,10 +25,10 @@ struct writeback {
 		.lock = PTHREAD_MUTEX_INITIALIZER \
 	}
 
-/* Call after writing bytes [pos, pos + bytes) of @fd, whose final size is @size. Starts the
- * write-back of the chunks that end in this range. Waits while more than a sixteenth of the file is
- * being written back, but allows at least 16 and at most 32 chunks. 0, or -1 with errno: writing to
- * disk failed. */
+/* Call it after writing the bytes [pos, pos + bytes) of @fd, whose final size is @size. Starts the
+ * write-back of the chunks that end in this range. Waits while too many chunks are being written
+ * back: more than a sixteenth of the file, but at least 16 and at most 32 chunks. 0; -1 with errno:
+ * writing to disk failed. */
 int writeback_chunks(struct writeback *, int fd, uint64_t size, uint64_t pos, uint64_t bytes);
 /* Wait for all chunks that are being written. 0, or -1 with errno. */
 int writeback_finish(struct writeback *, int fd);

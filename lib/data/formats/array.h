@@ -1,6 +1,6 @@
 /*
- * Arrays in .npy and raw files: their description in the header and on the command line. dataset.h
- * opens and reads the files.
+ * Arrays in .npy and raw files: their descriptions in headers and on the command line. dataset.h
+ * opens and reads the files. Thread-safe.
  */
 #ifndef COLLCTL_DATA_FORMATS_ARRAY_H
 #define COLLCTL_DATA_FORMATS_ARRAY_H
@@ -24,11 +24,11 @@ struct array_info {
 	uint64_t shape[ARRAY_MAX_DIMS];
 	uint64_t count;  /* elements: the product of the shape */
 	uint64_t offset; /* bytes from the start of the file to the first element */
-	bool swapped;    /* big-endian; outputs never are */
-	bool fortran;    /* in Fortran order, and that differs from C order */
+	bool swapped;    /* big-endian; outputs are never big-endian */
+	bool fortran;    /* in Fortran order, where this differs from C order */
 };
 
-/* The description of inputs on the command line. */
+/* What the command line says about an input. */
 struct array_hints {
 	const struct format *format; /* --format, or NULL: by extension */
 	enum dtype dtype;  /* --dtype, or NONE; needed for raw files and for types without a .npy
@@ -38,7 +38,7 @@ struct array_hints {
 
 /* Parse "3,4", "(3, 4)", "3", "(3,)" or "()" into shape, ndim and count. */
 int array_parse_shape(const char *text, struct array_info *info, struct err *err);
-/* ERR_INPUT if the file contradicts the command line. */
+/* ERR_INPUT: the file @path, described by @info, contradicts the command line. */
 int array_check_hints(const char *path, const struct array_hints *hints,
                       const struct array_info *info, struct err *err);
 
@@ -48,8 +48,8 @@ char *array_shape_text(const struct array_info *info, char buf[ARRAY_SHAPE_TEXT]
 /* Same dtype and shape? */
 bool array_same(const struct array_info *a, const struct array_info *b);
 
-/* Set info->count from the shape. -1: the bytes of the array, ignoring zero dimensions, exceed 63
- * bits. So products of dimensions need no further check. */
+/* Set info->count from the shape. -1: the number of bytes, computed without dimensions of length 0,
+ * exceeds 63 bits. So after success no product of dimensions overflows. */
 int array_count(struct array_info *info);
 /* The array's bytes, without the header. */
 uint64_t array_bytes(const struct array_info *info);
@@ -59,10 +59,10 @@ int array_check_size(const struct array_info *info, uint64_t file_size, struct e
 
 /* ---- .npy (npy.c) ---- */
 
-/* Parse the header in @buf, the first @len bytes of a file of @file_size bytes. @hint gives the
- * type of "|V2" and "<V2" (bf16) and of "|V1" and "<V1" (f8e4m3, f8e5m2), because .npy does not
- * store these types' names; it is ignored for other types. Sets *info with its offset. Returns 0; 1
- * if it needs the first *need bytes of the file; -1: an error that does not name the file. */
+/* Parse the header in @buf, the first @len bytes of a file of @file_size bytes, into *info. @hint:
+ * the type of "|V2" and "<V2" (bf16) and of "|V1" and "<V1" (f8e4m3, f8e5m2), whose names .npy does
+ * not store; ignored for other types. 0; 1: it needs the first *need bytes of the file; -1:
+ * ERR_INPUT, without the name of the file. Source: numpy, numpy/lib/format.py. */
 int npy_parse(const void *buf, size_t len, uint64_t file_size, enum dtype hint,
               struct array_info *info, size_t *need, struct err *err);
 /* format.header: the same bytes as numpy.save: version 1.0, sorted keys, padded with spaces to a

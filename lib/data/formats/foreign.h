@@ -1,4 +1,5 @@
-/* Files of other formats under the name of a raw file: their bytes are no elements. */
+/* Recognises files of other formats that have the name of a raw file; their bytes are not
+ * elements. */
 #ifndef COLLCTL_DATA_FORMATS_FOREIGN_H
 #define COLLCTL_DATA_FORMATS_FOREIGN_H
 
@@ -7,8 +8,8 @@
 
 #include "lib/base/err.h"
 
-/* Do the @size bytes of @fd belong to a zip archive, a pickle of torch.save, a .npy or a
- * .safetensors file? ERR_INPUT: says what @path is, and what to do; or it cannot be read. */
+/* 0: the @size bytes of @fd are not a zip archive, a pickle of torch.save, a .npy or a .safetensors
+ * file. -1: ERR_INPUT says what @path is and what to do, or that it cannot be read. */
 int foreign_check(int fd, const char *path, uint64_t size, struct err *err);
 /* Is it an archive as torch.save has written it since version 1.6? ERR_INPUT: says what it is. */
 int foreign_check_torch(int fd, const char *path, uint64_t size, struct err *err);

@@ -1,6 +1,6 @@
 /*
- * File formats: one row per format (format_NAME.c); formats.c lists the rows of format_rows.h. Code
- * that reads or writes files uses the row; no other code names a format.
+ * File formats. Each is a struct format, in format_NAME.c, and has a row in format_rows.h. Other
+ * code uses these structs, and does not name formats. One thread, as dataset.h and sink.h.
  */
 #ifndef COLLCTL_DATA_FORMATS_FORMAT_H
 #define COLLCTL_DATA_FORMATS_FORMAT_H
@@ -22,30 +22,31 @@ struct sink;
 struct format {
 	const char *name;        /* the name in --format and --json */
 	const char *suffixes[4]; /* of file names, in lower case; NULL-terminated */
-	const char
-	        *index; /* the suffix of a set's index; NULL: no sets. If set, folders are sets */
-	uint8_t number; /* in messages between ranks: 1 to 127, never reused */
+	const char *index; /* the suffix of a set's index, for the format whose sets folders are;
+	                      NULL: no sets */
+	uint8_t number;    /* in messages between ranks: 1 to 127, never reused */
 
-	/* For single arrays without names (NULL: tensors with names). Read and check the header of
-	 * the array in the @size bytes at @at of @fd, where info->offset counts from; the error
-	 * names @path. Write the header of @info into @buf (@cap bytes) and return its length, the
-	 * new info->offset; -1: it does not fit, or the format has no such type.
-	 */
+	/* For single arrays without names; NULL: the format has tensors with names. describe: read
+	 * and check the header of the array in the @size bytes at @at of @fd; info->offset is
+	 * relative to @at; errors name @path. header: write the header of @info to @buf[cap], and
+	 * return its length, which is the offset of the elements; -1: it does not fit, or the
+	 * format lacks the type. */
 	int (*describe)(int fd, const char *path, uint64_t at, uint64_t size,
 	                const struct array_hints *hints, struct array_info *info, struct err *err);
 	long (*header)(const struct array_info *info, char *buf, size_t cap);
 
-	/* For tensors with names: does the format lack a name for this type, so that --dtype must
-	 * give it? NULL: it names all types. */
+	/* For tensors with names: does the format lack a name for this type, so that --dtype is
+	 * needed? NULL: it has names for all types. */
 	bool (*loses)(enum dtype dtype);
 
-	/* Add the tensors of dataset.files[0], the only one so far. */
+	/* Add the tensors of dataset.files[0], which is the only file. */
 	int (*open)(struct dataset *, const struct dataset_source *, const struct array_hints *,
 	            struct err *);
 	/* Add the files and tensors of the set whose index or folder is dataset.path. */
 	int (*open_set)(struct dataset *, const struct dataset_source *, struct err *);
-	/* Add the output's files with everything except the elements of @like's tensors, and set
-	 * the places of the elements. Called by sink_add_like, which has checked @path. */
+	/* Add the files of an output to the sink, with everything but the elements of @like's
+	 * tensors, and set the places of the elements. Called by sink_add_like, which has checked
+	 * @path. */
 	int (*lay_out)(struct sink *, const char *path, const struct dataset *like,
 	               struct place *places, struct err *);
 	/* For a format that is only read: outputs of its datasets have this one. NULL: their own.

@@ -1,6 +1,6 @@
 /*
- * .npz: a zip archive of .npy files, through libzip, which is opened at run time (dlopen) by the
- * commands that need it.
+ * .npz: a zip archive of .npy files, by libzip, which is opened at run time (dlopen) by commands
+ * that need it. One thread. Source: numpy.savez; APPNOTE.TXT of PKWARE.
  */
 #ifndef COLLCTL_DATA_FORMATS_NPZ_H
 #define COLLCTL_DATA_FORMATS_NPZ_H
@@ -14,15 +14,16 @@
 /* The version of libzip; NULL: not available. */
 const char *npz_library(void);
 
-/* An archive may have this many times its size when it is unpacked, or what --memory says. */
+/* An archive may expand to this many times its size, or to --memory, whichever is larger. */
 #define NPZ_EXPANDS 100
 
-/* Unpack the archive @fd (@path: for messages) into @spool in the archive's order, and call @member
- * for each member with its name without ".npy" and the place of its bytes, as soon as its header is
- * there. Refuses members that are encrypted, appear twice, are not .npy files or have wrong sizes,
- * and, before it unpacks anything, archives that expand to more than NPZ_EXPANDS times their size
- * and more than @memory bytes. ERR_INPUT names the member; ERR_RESOURCE. @heads_only: the spool
- * gets only the beginning of each member, enough for its header. */
+/* Unpack the archive @fd (@path: for messages) to @spool, in the archive's order. Calls @member for
+ * each member, once its header is in @spool, with its name without ".npy" and the range of its
+ * bytes in @spool. @heads_only: writes only the beginning of each member, enough for its header.
+ *
+ * ERR_INPUT names a member that is encrypted, appears twice, is not a .npy file or has a wrong
+ * size. An archive that would expand to more than NPZ_EXPANDS times its size and to more than
+ * @memory bytes is refused before anything is unpacked. ERR_RESOURCE. */
 int npz_unpack(int fd, const char *path, int spool, bool heads_only, uint64_t memory,
                int (*member)(void *ctx, const char *name, uint64_t offset, uint64_t bytes,
                              struct err *err),

@@ -1,8 +1,10 @@
 /*
  * The header of a .safetensors file: u64 length, then JSON. The reader checks every rule of the
- * format (no holes, no overlap, matching sizes, no duplicate keys). The writer sorts
- * tensors by alignment, descending, then by name, like the reference library, so that the same
- * tensors give the same bytes.
+ * format: no holes, no overlaps, matching sizes, no duplicate keys. The writer sorts tensors by
+ * alignment, descending, then by name, as the reference library does; so the same tensors give the
+ * same bytes. Thread-safe.
+ *
+ * Source: https://github.com/huggingface/safetensors.
  */
 #ifndef COLLCTL_DATA_FORMATS_SAFETENSORS_H
 #define COLLCTL_DATA_FORMATS_SAFETENSORS_H
@@ -26,10 +28,10 @@ enum dtype safetensors_dtype_by_name(const char *name, size_t len); /* or DTYPE_
 int safetensors_header_len(const uint8_t prefix[SAFETENSORS_PREFIX], uint64_t file_size,
                            size_t *len, struct err *err);
 
-/* Parse the @len bytes of JSON (after the length) of a file of @file_size bytes, overwriting them.
- * Calls @tensor for each tensor in any order, with its offset from the start of the file; name and
- * shape are valid only during the call. *@metadata: __metadata__ as compact JSON text with sorted
- * keys, malloced, or NULL. Errors name no file. */
+/* Parse the JSON (after the length) of a file of @file_size bytes; it is overwritten. Calls @tensor
+ * for each tensor, in any order, with its offset from the start of the file; its name and shape are
+ * valid only during the call. *metadata: __metadata__ as compact JSON text with sorted keys,
+ * malloced; NULL: none. ERR_INPUT, without the name of the file. */
 int safetensors_parse(char *json, size_t len, uint64_t file_size,
                       int (*tensor)(void *ctx, const struct tensor *, struct err *), void *ctx,
                       char **metadata, struct err *err);

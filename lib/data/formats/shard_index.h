@@ -1,6 +1,7 @@
 /*
- * The index of a sharded set, *.safetensors.index.json, maps tensors to files. Parsing checks every
- * rule that needs only the text: file names have no folder, and nothing appears twice.
+ * The index of a sharded set, *.safetensors.index.json, maps tensors to files. Parsing checks what
+ * can be checked by the text alone: file names have no folder, and nothing appears twice. Source:
+ * the transformers library, save_pretrained.
  */
 #ifndef COLLCTL_DATA_FORMATS_SHARD_INDEX_H
 #define COLLCTL_DATA_FORMATS_SHARD_INDEX_H

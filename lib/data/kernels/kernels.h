@@ -1,8 +1,8 @@
 /*
- * Internal to lib/data: templates of kernels. A kernel consists of an operation on values of one C
- * type (an inline function of element.h, or a macro), a loop template and an entry in a table. An
- * operation rounds once, so the bits of an element depend only on its operands. SCALAR_...: for
- * types without vector instructions.
+ * Internal to lib/data: templates of kernels. A kernel is made of an operation on values of one C
+ * type (an inline function of element.h, or a macro), a loop template, and an entry in a table. An
+ * operation rounds once, so the bits of a result depend only on its operands. SCALAR_...: for types
+ * without vector instructions.
  */
 #ifndef COLLCTL_DATA_KERNELS_KERNELS_H
 #define COLLCTL_DATA_KERNELS_KERNELS_H

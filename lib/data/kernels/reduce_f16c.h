@@ -1,5 +1,5 @@
-/* For reduce.c: the kernel of f16 that uses the processor's conversions. NULL: the processor has
- * none, or @op needs none. */
+/* For reduce.c: the kernel for f16 that uses the processor's conversions (F16C). NULL: the
+ * processor lacks them, or @op needs no conversion. */
 #ifndef COLLCTL_DATA_KERNELS_REDUCE_F16C_H
 #define COLLCTL_DATA_KERNELS_REDUCE_F16C_H
 

@@ -1,5 +1,5 @@
-/* Statistics of an array that arrives in pieces, in any order, for `info --stats` and for --stats
- * of a collective. */
+/* Statistics of an array whose pieces are added in any order, for `info --stats` and for --stats of
+ * a collective. A struct stats is used by one thread at a time. */
 #ifndef COLLCTL_DATA_KERNELS_STATS_H
 #define COLLCTL_DATA_KERNELS_STATS_H
 
@@ -11,8 +11,8 @@
 struct stats {
 	uint64_t count;      /* elements */
 	uint64_t nans, infs; /* a complex number counts once, as NaN if either part is NaN */
-	/* Of the finite elements; min > max: none, or without order (complex). Exact for every type
-	 * (64-bit integers: on x86 and aarch64). */
+	/* Of the finite elements; min > max: there are none, or the type is complex. Exact for
+	 * every type (64-bit integers: on x86 and aarch64). */
 	long double min, max;
 	double sum; /* of the finite elements; in f64, summed by pieces; 0 for complex */
 };

@@ -1,9 +1,9 @@
 /*
- * Which progress of the ranks counts as progress of the job and holds off --timeout. Progress of
- * several ranks counts: bytes that move over a lane show at both of its ends. A rank alone may read
- * or write its files while the others wait for it, but only for a bounded time, because nothing but
- * its word shows it. Then it counts no longer, and the others report the rank for which they wait.
- * Pure.
+ * Which progress of ranks is progress of the job, so that --timeout starts again. Progress of
+ * several ranks counts, because bytes that are sent are progress at both ends. Progress of one rank
+ * alone, for instance while it reads or writes files and the others wait, counts only for a bounded
+ * time, because nothing but the rank's own report shows it. After this time the other ranks report
+ * the rank for which they wait. Pure.
  */
 #ifndef COLLCTL_JOB_COORDINATOR_ADVANCE_H
 #define COLLCTL_JOB_COORDINATOR_ADVANCE_H
@@ -11,16 +11,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define ADVANCE_ALONE 10 /* times --timeout: how long a rank's progress counts alone */
+#define ADVANCE_ALONE 10 /* the progress of one rank alone counts for this many times --timeout */
 
 struct advance {
-	int alone;     /* the rank that alone has had progress since; -1: none */
+	int alone;     /* the only rank with progress since `since`; -1: none */
 	int64_t since; /* clock_ns() */
 };
 
 void advance_init(struct advance *, int64_t now);
-/* @ranks ranks have had progress since this function last returned true, among them @rank. Does it
- * count? @timeout: --timeout, ns. */
+/* Since this function last returned true, @ranks ranks have reported progress; @rank is one of
+ * them. Does it count? @timeout: --timeout, ns. */
 bool advance_counts(struct advance *, int ranks, int rank, int64_t now, int64_t timeout);
 
 #endif

@@ -1,12 +1,12 @@
 /*
- * Which rank is to blame for a failure: of two pieces of evidence, the better one. Pure.
+ * Which rank is to blame for a failure: chooses the better one of two pieces of evidence. Pure.
  *
- * A rank's own report of its failure comes first, then the loss of its control link, then the
- * reports of others about it. Among reports, one of wrong bytes comes first: if a stream is cut,
- * one end sees wrong bytes and the other a lost connection. A silent rank explains the other
- * reports. Among reports of no progress, that of a rank whose bytes are not acknowledged comes
- * first, because it is at the broken link; then that of the rank that has waited longest. Among
- * equals the first one stays.
+ * The order, the best first: a rank's report of its own failure; the loss of its control link; a
+ * peer's report of wrong bytes; the rank's silence, which explains other reports; any other report
+ * of a peer. (If a stream is cut, one end may see wrong bytes and the other end a lost connection.)
+ * Among reports of no progress, the best is one of a rank whose bytes are not acknowledged, because
+ * that rank is at the broken link; then that of the rank that has waited longest. Of equals, the
+ * first one is kept.
  */
 #ifndef COLLCTL_JOB_COORDINATOR_BLAME_H
 #define COLLCTL_JOB_COORDINATOR_BLAME_H
@@ -24,7 +24,7 @@ struct evidence {
 	struct err err; /* err.rank is to blame */
 	enum phase phase;
 	int reporter;      /* with EVIDENCE_REPORT */
-	bool unanswered;   /* the peer's machine does not acknowledge the reporter's bytes */
+	bool unanswered;   /* the peer's kernel does not acknowledge the reporter's bytes */
 	uint64_t still_ms; /* time without progress at the reporter */
 };
 

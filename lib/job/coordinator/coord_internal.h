@@ -18,57 +18,59 @@
 
 enum stage {
 	STAGE_JOIN,   /* waiting for ranks and intents */
-	STAGE_RUN,    /* the roster is out */
-	STAGE_COMMIT, /* the verdict is out: no rank can be stopped any more */
-	STAGE_FAILED, /* the ABORT is out; ranks that join later get it too */
-	STAGE_FINAL,  /* the outcome is out */
+	STAGE_RUN,    /* ROSTER was sent */
+	STAGE_COMMIT, /* VERDICT was sent: no rank can be stopped */
+	STAGE_FAILED, /* ABORT was sent; ranks that join later get it, too */
+	STAGE_FINAL,  /* FINAL was sent */
 };
 
+/* What the coordinator knows of a rank of the job. */
 struct member {
 	struct coord *coord;
 	int rank;
 	struct ctl ctl;
-	struct addr from; /* len 0: the coordinator's own rank */
+	struct addr from; /* of its connection; len 0: the own rank (coord.h) */
 	struct presence presence;
 	bool joined, present, has_intent, voted, done, lost, has_failure;
-	bool in_round;    /* its part of the round has come */
+	bool in_round;    /* its part of the current round has come */
 	bool has_links;   /* LINKS has come */
 	bool has_peers;   /* PEERS has come */
-	int clocks;       /* how often it has asked for the clock */
-	struct beat beat; /* its last */
-	uint64_t counted; /* its progress that counts in coord.moved */
+	int clocks;       /* number of its CLOCK messages */
+	struct beat beat; /* the last one */
+	uint64_t counted; /* the part of its progress that is in coord.moved */
 	struct intent intent;
 	uint8_t *details;   /* the memory of the intent's details */
-	struct err outcome; /* of its commit, or its loss after the verdict */
-	enum fate fate;     /* once done */
+	struct err outcome; /* of its commit; or its loss after the verdict */
+	enum fate fate;     /* valid once done */
 };
 
 /* The coordinator's timers: coord.c has a row for each. */
 enum coord_timer {
-	TIMER_JOIN,     /* the time to join */
-	TIMER_SEATS,    /* ranks that have joined may get their numbers */
-	TIMER_JOINED,   /* JOINED may be sent again */
-	TIMER_DOUBT,    /* while ranks of the larger size may join */
+	TIMER_JOIN,     /* the end of the time to join */
+	TIMER_SEATS,    /* assign numbers to the ranks that have joined */
+	TIMER_JOINED,   /* send JOINED again */
+	TIMER_DOUBT,    /* ranks differ in size: the end of the time for ranks of the larger size */
 	TIMER_BEAT,     /* the next heartbeat */
-	TIMER_EVIDENCE, /* better evidence may come */
-	TIMER_COMPARE,  /* for the tables */
-	TIMER_DRAIN,    /* for the ranks to disconnect */
+	TIMER_EVIDENCE, /* the end of the time for better evidence */
+	TIMER_COMPARE,  /* the end of the time for the tables */
+	TIMER_DRAIN,    /* the end of the time for ranks to disconnect */
 	COORD_TIMERS
 };
 #define COORD_NEVER INT64_MAX
 
-/* Connections that are pending at the gate, or guests that wait for a rank: more than a job has. */
+/* The most connections that are pending at the gate, and the most guests: more than a job has
+ * ranks. */
 #define COORD_PLACES(size) (2 * (size) + 64)
 
-/* A connection that asked for any rank, or that only gets an error because it cannot join. Until it
- * has joined or, with --rank auto, sent PRESENT, it has the time of a connection that is pending at
- * the gate (GATE_PATIENCE) and one of a bounded number of places. */
+/* A guest: a connection that has sent HELLO and is not a member: it waits for a rank (--rank auto),
+ * or it cannot join and only gets an error. Until it has sent PRESENT, it is dropped after
+ * GATE_PATIENCE. The number of guests is limited (COORD_PLACES). */
 struct guest {
 	struct coord *coord;
 	struct loop_timer patience;
 	struct ctl ctl;
 	struct addr from;
-	bool own;        /* the coordinator's rank, without a connection */
+	bool own;        /* the own rank (coord.h), which has no connection */
 	bool wants_rank; /* --rank auto */
 	bool present;
 	struct presence presence;
@@ -77,33 +79,34 @@ struct guest {
 	struct guest *next;
 };
 
-/* For each step: all ranks below this number have taken it. So a message of one rank does not make
- * the coordinator look at all ranks. */
+/* For each step (a flag of struct member): all ranks below this number have taken it. So the
+ * coordinator need not examine all ranks for each message. */
 struct upto {
 	int present, has_intent, connected, in_round, voted, ended, has_failure, closed;
 };
 
-/* Who has joined, and who waits for a rank. Written by coord_seats.c and coord_admit.c. */
+/* Seats are the numbers of ranks: which are taken, and which guests wait for one. Written by
+ * coord_seats.c and coord_admit.c. */
 struct seats {
 	int njoined;          /* members that have joined */
 	struct guest *guests; /* the newest first */
 	uint64_t arrivals;    /* the number of guests so far */
-	int told_failure;     /* guests that have got the failure */
+	int told_failure;     /* number of guests to which the failure was sent */
 	bool complete;        /* all ranks have joined and have their numbers */
-	struct joined joined; /* as last sent */
-	uint32_t fewest;      /* the smallest size that a rank has given; 0: none has differed */
+	struct joined joined; /* as it was sent last */
+	uint32_t fewest;      /* the smallest size that a rank has given; 0: all gave the same */
 };
 
-/* The ranks disagree: which do, and the tables in which the entry is looked for. Written by
- * compare_tables.c, but for what the comparisons of facts and results write. */
+/* The ranks disagree: the disagreement, and the tables that are compared to find the entry. Written
+ * by compare_tables.c; `disagreement` also by the comparisons of facts and results. */
 struct comparison {
-	bool on; /* the tables are compared */
+	bool on; /* the tables are being compared */
 	struct disagreement disagreement;
 	enum phase phase;
 	struct tables tables;
 };
 
-/* The ranks have the outcome, and disconnect. */
+/* After the outcome the ranks disconnect. */
 enum drain { DRAIN_NOT_YET, DRAINING, DRAINED };
 
 struct coord {
@@ -121,17 +124,17 @@ struct coord {
 	struct link_faults links; /* the failed links */
 	struct seats seats;
 	struct plan plan;
-	struct pair_keys *pair_keys; /* while places may be asked for; else NULL */
-	struct evidence evidence;    /* in STAGE_RUN: the best so far; a better one may come */
-	struct err failure;          /* the outcome of STAGE_FAILED */
+	struct pair_keys *pair_keys; /* while ranks may ask for places; else NULL */
+	struct evidence evidence;    /* in STAGE_RUN: the best so far; better evidence may come */
+	struct err failure;          /* in STAGE_FAILED: the outcome */
 	enum phase failed_in;
 	struct comparison comparison;
 	struct advance advance;
-	uint64_t moved; /* by all ranks, as far as it counts as progress of the job */
-	int64_t roster_at;
+	uint64_t moved;    /* by all ranks; only what counts as progress (advance.h) */
+	int64_t roster_at; /* when ROSTER was sent */
 	enum drain drain;
 	int64_t drain_from;
-	char refusal[GATE_REFUSAL];
+	char refusal[GATE_REFUSAL]; /* gate_last_refusal */
 	char note[240]; /* a rank with another version or certificate, for messages; "": none */
 };
 
@@ -141,9 +144,9 @@ static inline bool coord_timer_runs(const struct coord *c, enum coord_timer t)
 {
 	return c->timers[t].prev != NULL;
 }
-/* Go on to @stage, and stop the timers that have nothing to do in it. */
+/* Enter @stage, and stop the timers that are not used in it. */
 void coord_enter(struct coord *, enum stage stage);
-/* What the timers of the other files do when they are due. */
+/* The functions of the timers, defined in other files than coord.c. */
 void coord_look_at_seats(void *coord);
 void coord_tell_joined(void *coord);
 void coord_expect_fewest(void *coord);
@@ -152,7 +155,7 @@ void coord_watch_beats(void *coord);
 void coord_evidence_over(void *coord);
 void coord_drain_over(void *coord);
 
-/* A message to a member, or rank 0; @body may be NULL. */
+/* Send a message to a member, which may be the own rank; @body may be NULL. */
 void coord_send(struct member *m, uint8_t type, const struct buf *body);
 void coord_send_all(struct coord *, uint8_t type, const struct buf *body); /* all that joined */
 #define ERR_MESSAGE 1024 /* bytes, more than any error message has */
@@ -162,43 +165,43 @@ void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
 void coord_on_lost(void *member, const struct err *err);
 void coord_lacking(void *member, const struct err *err);
 void coord_send_failure(struct coord *c, struct member *m);
-/* Fail the job: send the failure to all ranks that have joined, and to those that join later, until
- * the time to join is over. After the roster no rank joins. */
+/* Fail the job: send the failure to all ranks that have joined and, if ROSTER was not sent, to
+ * ranks that join until the end of the time to join. */
 void coord_fail(struct coord *c, const struct err *e, enum phase phase);
-/* Call it before any change of which ranks have joined: a message that arrives after the time to
- * join no longer counts, even if this process reads it before it notices the end of that time. */
+/* Check whether the time to join is over. Call it before a rank joins or leaves: a message that
+ * arrives too late does not count, even if this process reads it before the timer runs. */
 void coord_look_at_deadline(struct coord *c);
 void coord_member_lost(struct member *m, const struct err *why);
 /* When all ranks have the failure, they get a bounded time to disconnect. */
 void coord_maybe_drained(struct coord *c);
 
-/* A rank's report @e of another one or of the link to it; @v: the rest of the REPORT. Better
- * evidence, the culprit's own message or the loss of its control link, may still come. */
+/* REPORT from @reporter: @e is about another rank or the link to it; @v is the rest of the message.
+ * Waits a while for better evidence. */
 void coord_suspect(struct coord *, int reporter, const struct err *e, enum phase, struct view *v);
 
 int64_t coord_beat_interval(const struct coord *);
-/* The rank's phase, as far as its messages show. */
+/* The rank's phase, by its messages. */
 enum phase coord_phase_of(const struct coord *, const struct member *);
-/* The rank that has been silent for the longest time, and for longer than @limit and its messages
- * may take, ns; NULL: none. */
+/* The rank that has been silent for the longest time; NULL: none has been silent for longer than
+ * @limit, ns, plus the time that its messages may take. */
 struct member *coord_most_silent(const struct coord *, int64_t limit, int64_t now);
 struct evidence coord_silence_of(const struct coord *, const struct member *, int64_t now);
 
-/* The verdict, if all ranks have voted. */
+/* Send the verdict if all ranks have voted. */
 void coord_give_verdict(struct coord *);
 /* A rank is lost after the verdict. @how: "lost". */
 void coord_lose_after_verdict(struct member *, const char *how);
-/* The outcome, once each rank has committed, has failed, or was lost after the verdict. */
+/* Send the outcome if each rank has committed, has failed, or was lost after the verdict. */
 void coord_finish_commit(struct coord *);
 
-/* "rank 3 (nodeb)": the coordinator's rank and host, as far as they are known. */
+/* "rank 3 (nodeb)": the own rank and its host, as far as they are known. Returns @text. */
 #define COORD_SELF_TEXT 96
 const char *coord_self_text(const struct coord *, char text[COORD_SELF_TEXT]);
 
-/* Add @conn, or with NULL the coordinator's own rank, to the guests. NULL: it was closed. */
+/* Add @conn to the guests; @conn NULL: the own rank. NULL: @conn was closed instead. */
 struct guest *coord_add_guest(struct coord *, struct conn *conn, const struct addr *from);
-/* For the gate (gate.h): close the connection of the guest that can best be done without: the
- * oldest that is turned away, else the oldest that has not sent PRESENT. */
+/* The gate's `spare` (gate.h): close the connection of one guest: the oldest that cannot join, else
+ * the oldest that has not sent PRESENT. */
 bool coord_spare_guest(void *coord);
 /* All ranks have joined: no guest needs its connection any more. */
 void coord_dismiss_guests(struct coord *);
@@ -207,41 +210,41 @@ void coord_end_guests(struct coord *); /* end their links */
 bool coord_has_open_guests(const struct coord *);
 bool coord_guests_have_sent(const struct coord *); /* ... everything, and the end */
 void coord_seat(struct coord *, int rank, struct conn *conn, const struct addr *from);
-/* A guest has joined, left or sent PRESENT: assign ranks soon, if possible. May be called from
- * anywhere. */
+/* A guest has joined, left or sent PRESENT: assign ranks soon, by a timer, if possible. May be
+ * called from any callback. */
 void coord_seats_changed(struct coord *);
 /* -1: no memory. */
 int coord_init_seats(struct coord *);
 void coord_who_joined(const struct coord *, struct joined *);
 void coord_send_guests_failure(struct coord *);
-/* The presence in a PRESENT that has just come. */
+/* Decode the presence of a PRESENT that has just arrived. */
 int coord_read_presence(struct presence *, struct view v, struct err *err);
 /* PRESENT from @m, before the roster. */
 int coord_take_presence(struct member *m, struct view v, struct err *err);
 bool coord_several_hosts(const struct coord *);
-/* All have joined: warn of ranks that were started so long before another one that they may be left
- * over from an earlier job of the same name. */
+/* All ranks have joined: warn about ranks that were started much earlier than others, because they
+ * may belong to an earlier job of the same name. */
 void coord_look_at_ages(const struct coord *);
 /* Fill e->host if the ranks are on several hosts and that of e->rank is known. */
 void coord_name_host(const struct coord *, struct err *e);
 
-/* All ranks agree: make the plan, end the joining, and send every rank the plan. */
+/* All ranks agree: make the plan, stop accepting ranks, and send ROSTER to every rank. */
 void coord_send_rosters(struct coord *);
 
-/* PEERS from @m: send it the places of these ranks. False: there is no such rank, a rank has no
- * such question, or all ranks are connected. */
+/* PEERS from @m: send it the places of these ranks. False: the message is not valid: a rank does
+ * not exist, @m may not ask, or all ranks are connected. */
 bool coord_send_places(struct member *m, struct view peers);
-void coord_forget_keys(struct coord *c); /* nobody may ask for places any more */
+void coord_forget_keys(struct coord *c); /* no rank may ask for places from now on */
 
-/* Links have failed, and all ranks have voted: fail with the names of all. */
+/* All ranks have voted, and links have failed: fail with the names of all these links. */
 void coord_fail_links(struct coord *c);
 
 /* The admit of a gate (gate.h): a connection that has sent HELLO. */
 void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENING],
                  const struct addr *from);
 
-/* The ranks disagree (c->disagreement): fail, with the name of the entry if there are tables and
- * they arrive in time. */
+/* The ranks disagree (c->comparison): fail; if there are tables, and they arrive in time, with the
+ * name of the entry. */
 void coord_disagree(struct coord *c, enum phase phase);
 void coord_take_page(struct coord *c, int rank, uint32_t page, struct view entries);
 void coord_stop_comparing(struct coord *c);

@@ -1,7 +1,8 @@
 /*
- * AES-128-GCM with the wide vectors of the processor (VAES): three to five times as fast as that of
- * OpenSSL 3.0, which limits large transfers over TLS. Intel's ipsec-mb (Debian: libipsec-mb1),
- * opened at run time, does the arithmetic.
+ * AES-128-GCM by the processor's wide vector instructions (VAES), three to five times as fast as
+ * OpenSSL 3.0's, which limits large transfers over TLS. It uses Intel's ipsec-mb (Debian:
+ * libipsec-mb1), which is opened at run time. A struct tls_gcm is used by one thread at a time.
+ * Sizes are bytes.
  *
  * Source: https://github.com/intel/intel-ipsec-mb; NIST SP 800-38D.
  */
@@ -17,22 +18,22 @@
 
 struct tls_gcm; /* one key */
 
-/* The version of the library; NULL if the processor or the library does not support it. Then
- * OpenSSL must do the work, and tls_gcm_new must not be called. Not thread-safe. */
+/* The version of ipsec-mb; NULL: the processor or the library lacks support. Then the caller must
+ * use OpenSSL, and tls_gcm_new must not be called. Not thread-safe. */
 const char *tls_gcm_library(void);
 
-/* Tests set it: the library counts as missing. */
+/* For tests: treat the library as missing. */
 extern bool tls_gcm_disabled;
 
-struct tls_gcm *tls_gcm_new(const uint8_t key[TLS_GCM_KEY]); /* NULL: memory is lacking */
+struct tls_gcm *tls_gcm_new(const uint8_t key[TLS_GCM_KEY]); /* NULL: no memory */
 void tls_gcm_free(struct tls_gcm *);                         /* wipes the key */
 
-/* Encrypt the @n bytes @text and the byte @last to @out, which has room for n + 1 + TLS_GCM_TAG:
- * the tag follows. A nonce is valid for one message. @out may be @text. */
+/* Encrypt @text[n] followed by the byte @last into @out, and append the tag; @out has room for n +
+ * 1 + TLS_GCM_TAG. Never use a nonce twice. @out may be @text. */
 void tls_gcm_seal(struct tls_gcm *, const uint8_t nonce[12], const uint8_t *aad, size_t aad_len,
                   const uint8_t *text, size_t n, uint8_t last, uint8_t *out);
-/* The reverse: @n bytes to @text and one more to *last. False: the tag is wrong, and what was
- * written must not be used. @text may be @in. */
+/* The reverse: decrypt @n bytes into @text and one more into *last. False: the tag is wrong, and
+ * the output must not be used. @text may be @in. */
 bool tls_gcm_open(struct tls_gcm *, const uint8_t nonce[12], const uint8_t *aad, size_t aad_len,
                   const uint8_t *in, size_t n, uint8_t *text, uint8_t *last);
 

@@ -34,8 +34,7 @@
 	X(queue_response)              \
 	X(destroy_response)
 
-/* libmicrohttpd, once it is loaded. The members have its own types, so that the compiler checks the
- * calls. */
+/* The functions of libmicrohttpd, once it is opened, with their types from its header. */
 #define X(name) __typeof__(MHD_##name) *name;
 struct mhd_functions {
 	MHD_FUNCTIONS(X)
@@ -56,10 +55,10 @@ struct request {
 	struct client *client;
 	char *body;
 	size_t len;
-	size_t reserved; /* of the server's large_bytes */
+	size_t reserved; /* its part of the server's large_bytes */
 	bool deleted;    /* the request has deleted a key */
-	/* a blocking query */
-	struct request *next, **prev; /* prev: NULL if it is not in the list */
+	/* of a blocking query */
+	struct request *next, **prev; /* in the server's waiters; prev NULL: it does not wait */
 	char *key;
 	bool has_waited;
 	int64_t until;
@@ -71,7 +70,7 @@ struct store_server {
 	struct client *clients;
 	struct request *waiters;
 	int nwaiters, nrequests;
-	size_t large_bytes; /* of the bodies and answers of current requests, except small ones */
+	size_t large_bytes; /* of the bodies and answers of current requests, without small ones */
 	char *token, *cert, *cert_key;
 	struct addr addr;
 	char address[ADDR_TEXT];
@@ -80,17 +79,17 @@ struct store_server {
 	bool withdrawn, stopping;
 };
 
-/* Reserve room for @len bytes of a body or an answer; false: those in progress have too many bytes.
- * What is small is never refused. */
+/* Count @len bytes of a body or an answer of @r. False: the bodies and answers in progress would
+ * have too many bytes; small ones are never refused. */
 bool store_reserve(struct request *r, size_t len);
 
-/* Suspend @r until a change of @key, @until or the server's end. Then it is handled again, with
- * has_waited. */
+/* Suspend @r until @key changes, until @until, or until the server stops. Then @r is handled again,
+ * with has_waited set. */
 enum MHD_Result store_suspend(struct request *r, const char *key, int64_t until);
 
-/* The headers of a request have arrived: answer it, which refuses its body, or accept the body. */
+/* The headers of @r have arrived: accept its body, or answer at once, which refuses it. */
 enum MHD_Result store_api_begin(struct request *r);
-/* Answer a complete request, or suspend it. */
+/* @r is complete: answer or suspend it. */
 enum MHD_Result store_api_answer(struct request *r, const char *method, const char *url);
 
 #endif
