@@ -1,11 +1,5 @@
 /* What torch.save writes: zip directories, pickles and views. tests/cli/torch.bats has real files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +10,7 @@
 #include "lib/data/torch/strided.h"
 #include "lib/data/torch/torch_values.h"
 #include "lib/data/torch/zip_directory.h"
+#include "tests/unit/unit.h"
 
 /* ---- pickles ---- */
 
@@ -71,7 +66,7 @@ static int visit(const char *bytes, size_t n, struct seen *s, struct err *err)
 	return ret;
 }
 
-static void plain_values(void **state)
+TEST(plain_values)
 {
 	static const char text[] = P2 "}(X\1\0\0\0aK\1X\1\0\0\0b](N\x88\x89M\1\2J\xff\xff\xff\xff"
 	                              "G?\xf0\0\0\0\0\0\0\x8a\2\0\x80\x8a\x09\1\2\3\4\5\6\7\x08\x09"
@@ -79,20 +74,18 @@ static void plain_values(void **state)
 	                              "eK\5)u.";
 	struct seen s;
 	struct err err;
-	(void)state;
 	if (visit(text, sizeof text - 1, &s, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(s.tensors, 0);
 	assert_int_equal(s.others, 1 + 11);
 }
 
-static void a_tensor(void **state)
+TEST(a_tensor)
 {
 	static const char text[] =
 	        P2 "}X\1\0\0\0w" TENSOR STORAGE("\x10") "K\1K\2K\3\x86K\x06K\1\x86" HOOKS "s.";
 	struct seen s;
 	struct err err;
-	(void)state;
 	if (visit(text, sizeof text - 1, &s, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(s.tensors, 1);
@@ -106,7 +99,7 @@ static void a_tensor(void **state)
 }
 
 /* What is wrong with each is in the message. */
-static void refused(void **state)
+TEST(refused)
 {
 #define BAD(bytes, why)                      \
 	{                                    \
@@ -165,8 +158,7 @@ static void refused(void **state)
 	};
 	struct seen s;
 	struct err err;
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const int ret = visit(cases[i].bytes, cases[i].n, &s, &err);
 		if (!cases[i].why) {
 			assert_int_equal(ret, 0);
@@ -178,13 +170,12 @@ static void refused(void **state)
 }
 
 /* A list of two of the list before, 40 times: 2^40 values, if each is visited. */
-static void laughs(void **state)
+TEST(laughs)
 {
 	char text[256] = P2 "]";
 	size_t n = 3;
 	struct seen s;
 	struct err err;
-	(void)state;
 	for (int i = 0; i < 40; i++, n += 6) {
 		const char twice[] = {'q', (char)i, 'h', (char)i, '\x86', 0};
 		memcpy(text + n, twice, 6);
@@ -237,7 +228,7 @@ static void view_is_copied(unsigned seed)
 			index[i] = 0;
 	}
 	int in = memory_file(storage, 4 * (count ? last + 1 : 0));
-	for (size_t m = 0; m < sizeof of / sizeof *of; m++) {
+	for (size_t m = 0; m < LENGTH(of); m++) {
 		int out = memory_file("", 0);
 		if (strided_to_c(&s, in, out, 12, of[m].memory, &err))
 			fail_msg("seed %u: %s", seed, err.text);
@@ -249,18 +240,16 @@ static void view_is_copied(unsigned seed)
 	close(in);
 }
 
-static void views(void **state)
+TEST(views)
 {
-	(void)state;
 	for (unsigned seed = 1; seed <= 2000; seed++)
 		view_is_copied(seed);
 }
 
-static void c_order(void **state)
+TEST(c_order)
 {
 	const uint64_t shape[] = {2, 1, 3}, dense[] = {3, 7, 1}, turned[] = {1, 1, 2},
 	               none[] = {0, 4};
-	(void)state;
 	assert_true(strided_is_c_order(&(struct strided){3, shape, dense, DTYPE_F32, false, 0}));
 	assert_false(strided_is_c_order(&(struct strided){3, shape, turned, DTYPE_F32, false, 0}));
 	assert_true(strided_is_c_order(&(struct strided){2, none, turned, DTYPE_F32, false, 0}));
@@ -284,7 +273,7 @@ static int read_directory(const char *bytes, size_t n, struct zip_directory *z, 
 }
 
 /* An archive with one entry "a" of three bytes, whose numbers a case changes. */
-static void archives(void **state)
+TEST(archives)
 {
 	static const char whole[] =
 	        LOCAL("a") "abc" CENTRAL("a") "PK\5\6\0\0\0\0\1\0\1\0\x2f\0\0\0\x22\0\0\0\0\0";
@@ -310,8 +299,7 @@ static void archives(void **state)
 	        {26, 2, "not where"},
 	        {28, 4, "does not end before the directory"},
 	};
-	(void)state;
-	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+	for (size_t i = 0; i < LENGTH(cases); i++) {
 		char bytes[BYTES];
 		struct zip_directory z;
 		struct err err;
@@ -340,11 +328,5 @@ static void archives(void **state)
 
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(plain_values), cmocka_unit_test(a_tensor),
-	        cmocka_unit_test(refused),      cmocka_unit_test(laughs),
-	        cmocka_unit_test(views),        cmocka_unit_test(c_order),
-	        cmocka_unit_test(archives),
-	};
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return unit_run(NULL, NULL);
 }

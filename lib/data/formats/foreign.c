@@ -36,11 +36,8 @@ static int is_something(const char *path, const char *what, const char *fix, str
 	return err_set(err, ERR_INPUT, "%s: is %s: %s", path, what, fix);
 }
 
-static int is_old_pickle(const char *path, struct err *err)
-{
-	return is_something(path, "a pickle, as torch.save wrote it before version 1.6",
-	                    "load it with torch and save it again", err);
-}
+#define OLD_PICKLE "a pickle, as torch.save wrote it before version 1.6"
+#define SAVE_AGAIN "load it with torch and save it again"
 
 /* Has an archive with these bytes an entry NAME/data.pkl? */
 static bool names_pickle(const uint8_t *bytes, size_t n)
@@ -73,7 +70,7 @@ int foreign_check(int fd, const char *path, uint64_t size, struct err *err)
 	if (begins(head, n, "PK\3\4", 4))
 		return check_tail(fd, path, size, names_pickle(head, n), err);
 	if (begins(head, n, torch_magic, sizeof torch_magic - 1))
-		return is_old_pickle(path, err);
+		return is_something(path, OLD_PICKLE, SAVE_AGAIN ", or give --format raw", err);
 	if (begins(head, n, "\x93NUMPY", 6))
 		return is_something(path, "a .npy file",
 		                    "name it .npy, or give --format npy or raw", err);
@@ -93,7 +90,7 @@ int foreign_check_torch(int fd, const char *path, uint64_t size, struct err *err
 	if (begins(head, n, "PK\3\4", 4))
 		return 0;
 	if (begins(head, n, torch_magic, sizeof head))
-		return is_old_pickle(path, err);
+		return is_something(path, OLD_PICKLE, SAVE_AGAIN, err);
 	if (n > 1 && head[0] == 0x80 && head[1] <= 5)
 		return is_something(path, "a pickle without the archive of torch.save",
 		                    "save it by torch.save", err);

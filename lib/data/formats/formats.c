@@ -99,8 +99,9 @@ static int unknown(const char *path, struct err *err)
 	char endings[256] = "", one[FORMAT_ENDINGS];
 	size_t n = 0;
 	for (size_t i = 0; i < formats_len && n < sizeof endings; i++)
-		n += (size_t)snprintf(endings + n, sizeof endings - n, "%s, ",
-		                      format_endings(formats[i], one));
+		if (formats[i]->suffixes[0])
+			n += (size_t)snprintf(endings + n, sizeof endings - n, "%s, ",
+			                      format_endings(formats[i], one));
 	return err_set(err, ERR_USAGE, "%s: unknown format: expected %sa folder, or --format %s",
 	               path, endings, format_choices + 1);
 }
