@@ -405,6 +405,7 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
 	struct input_options files = o->request.files;
 	const struct input_source from = {.o = &files,
+	                                  .pieces = true,
 	                                  .raw_file = files.raw_file,
 	                                  .memory = o->request.settings.memory,
 	                                  .note = note,

@@ -28,7 +28,7 @@ GOLDEN=$ROOT/tests/golden/torch
 	for r in 0 1 2; do oracle torch_oracle check state_dict.pt "out.$r.safetensors"; done
 }
 
-@test "what is not read is refused by name, and nothing of it is run" {
+@test "88: what is not read is refused by name, and nothing of it is run" {
 	local says name
 	while IFS=: read -r name says; do
 		run --separate-stderr collctl allreduce -n 1 "$GOLDEN/$name.pt" -o out.safetensors
@@ -93,6 +93,17 @@ GOLDEN=$ROOT/tests/golden/torch
 	collctl allreduce -n 1 -q big.pt -o big.safetensors
 	cmp little.safetensors big.safetensors
 	collctl verify -n 1 --same little.pt big.pt
+}
+
+@test "87: a view that repeats elements takes no more than --memory says" {
+	oracle torch_oracle expand small.pt 1000
+	collctl allreduce -n 1 -q small.pt -o out.safetensors
+	assert_equal "$(stat -c %s out.safetensors)" 4080
+	oracle torch_oracle expand large.pt $((1 << 40))
+	run --separate-stderr collctl allreduce -n 1 large.pt -o large.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'large.pt: its views have more than 100 times'* ]] || fail "$stderr"
+	assert_not_exists large.safetensors
 }
 
 # ---- distributed checkpoints ----
@@ -167,4 +178,19 @@ GOLDEN=$ROOT/tests/golden/torch
 	[[ $stderr == *'is a folder of pieces of tensors: broadcast --raw-file copies it'* ]] || fail "$stderr"
 	collctl run -n 2 -- broadcast -q --raw-file "$GOLDEN/dcp" -o 'copy.{rank}'
 	diff -r copy.1 "$GOLDEN/dcp"
+}
+
+@test "93: a piece is never averaged as if it were the whole" {
+	local dcp=$GOLDEN/dcp_safetensors/shard-00001-model-00001-of-00001.safetensors
+	run --separate-stderr collctl run -n 2 -- allreduce --op avg "$dcp" -o 'out.{rank}.safetensors'
+	assert_equal "$status" 3
+	[[ $stderr == *'holds pieces of a distributed checkpoint, not whole tensors: name its folder'* ]] || fail "$stderr"
+	collctl info "$dcp"
+	run --separate-stderr collctl allreduce -n 1 "$GOLDEN/dcp/__0_0.distcp" -o out.safetensors
+	assert_equal "$status" 2
+	[[ $stderr == *'__0_0.distcp: holds pieces of a distributed checkpoint: name its folder'* ]] || fail "$stderr"
+	run --separate-stderr collctl run -n 2 -- allreduce --op avg "$GOLDEN/model_world_size_2_rank_{rank}.pt" -o 'out.{rank}.safetensors'
+	assert_equal "$status" 3
+	[[ $stderr == *"tensor 'w0': is a piece of a DTensor, which is no whole tensor"* ]] || fail "$stderr"
+	assert_equal "$(compgen -G 'out.*')" ''
 }

@@ -3,6 +3,7 @@
 
   torch_oracle.py check NAME OUT.safetensors   has OUT the tensors of NAME.pt or of dcp, bit for bit?
   torch_oracle.py big OUT.pt BYTES [big]                      a file as torch.save writes it, of one tensor "w" of f32, 0 1 2 ...
+  torch_oracle.py expand OUT.pt COUNT                  see below
   torch_oracle.py pieces FOLDER SHAPE BOX...           see below
   torch_oracle.py whole OUT.safetensors SHAPE          has OUT the whole tensor of `pieces`?
 """
@@ -52,10 +53,11 @@ def integer(n):
     return b"\x8a\x08" + struct.pack("<q", n)
 
 
-def tensor(key, count):
-    """w as torch.save has it: _rebuild_tensor_v2(storage, 0, (count,), (1,), False, {})."""
+def tensor(key, count, shape=None, stride=1):
+    """w as torch.save has it: _rebuild_tensor_v2(storage, 0, (shape,), (stride,), False, {})."""
+    shape = count if shape is None else shape
     return (b"ctorch._utils\n_rebuild_tensor_v2\n((" + text("storage") + b"ctorch\nFloatStorage\n" + text(key) + text("cpu") +
-            integer(count) + b"tQK\x00" + integer(count) + b"\x85K\x01\x85\x89}tR")
+            integer(count) + b"tQK\x00" + integer(shape) + b"\x85" + integer(stride) + b"\x85\x89}tR")
 
 
 def big(out, nbytes, order="little"):
@@ -66,6 +68,13 @@ def big(out, nbytes, order="little"):
         with z.open("big/data/0", "w", force_zip64=True) as f:
             for at in range(0, count, 1 << 20):
                 f.write(np.arange(at, min(at + (1 << 20), count), dtype=dtype).tobytes())
+
+
+def expand(out, count):
+    """One element, repeated @count times by a stride of 0."""
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as z:
+        z.writestr("x/data.pkl", b"\x80\x02}" + text("w") + tensor("0", 1, int(count), 0) + b"s.")
+        z.writestr("x/data/0", np.float32(7).tobytes())
 
 
 def pieces(folder, shape, *boxes):
@@ -90,7 +99,7 @@ def whole(out, shape):
 
 
 def main():
-    {"check": check, "big": big, "pieces": pieces, "whole": whole}[sys.argv[1]](*sys.argv[2:])
+    {"check": check, "big": big, "pieces": pieces, "expand": expand, "whole": whole}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":

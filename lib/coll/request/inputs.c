@@ -64,6 +64,7 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	                                    .ctx = (void *)in,
 	                                    .raw_file = in->raw_file,
 	                                    .heads_only = in->heads_only,
+	                                    .pieces = in->pieces,
 	                                    .memory = in->memory};
 
 	if (dataset_open(d, path, &from, err) == 0)

@@ -26,6 +26,7 @@ const char format_choices[] =
 static const struct {
 	const char *suffix, *why;
 } refused[] = {
+        {".distcp", "holds pieces of a distributed checkpoint: name its folder"},
         {".gguf",
          "holds quantised blocks, which cannot be reduced: start from the original weights"},
 };
