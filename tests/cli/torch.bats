@@ -42,7 +42,6 @@ GOLDEN=$ROOT/tests/golden/torch
 		module:its pickle names '__main__.Net', which is no part of tensors and plain values; nothing of it was run
 		script:is a TorchScript program, which is not read: save its tensors by torch.save(module.state_dict(), ...)
 		sparse:tensor 's': is sparse, which is not read: save it by .to_dense()
-		model_world_size_2_rank_0:tensor 'w0': is a piece of a DTensor, which is no whole tensor
 	END
 	assert_not_exists out.safetensors
 }
@@ -95,14 +94,21 @@ GOLDEN=$ROOT/tests/golden/torch
 	collctl verify -n 1 --same little.pt big.pt
 }
 
+@test "--each: model.pt becomes model.safetensors in the folder" {
+	cp "$GOLDEN"/{list,state_dict}.pt .
+	collctl run -n 2 -- allreduce --each -q --op max list.pt state_dict.pt -o 'out.{rank}'
+	assert_equal "$(cd out.1 && echo *)" 'list.safetensors state_dict.safetensors'
+	oracle torch_oracle check state_dict.pt out.1/state_dict.safetensors
+}
+
 @test "87: a view that repeats elements takes no more than --memory says" {
 	oracle torch_oracle expand small.pt 1000
 	collctl allreduce -n 1 -q small.pt -o out.safetensors
-	assert_equal "$(stat -c %s out.safetensors)" 4080
+	assert_equal "$(stat -c %s out.safetensors)" 4104
 	oracle torch_oracle expand large.pt $((1 << 40))
 	run --separate-stderr collctl allreduce -n 1 large.pt -o large.safetensors
 	assert_equal "$status" 3
-	[[ $stderr == *'large.pt: its views have more than 100 times'* ]] || fail "$stderr"
+	[[ $stderr == *'large.pt: its tensors repeat elements: they have more than 100 times'* ]] || fail "$stderr"
 	assert_not_exists large.safetensors
 }
 
@@ -117,6 +123,22 @@ GOLDEN=$ROOT/tests/golden/torch
 	collctl run -n 2 -- allreduce -q --op max "$GOLDEN/dcp" -o 'max.{rank}.safetensors'
 	cmp max.1.safetensors out.safetensors
 	collctl verify -n 1 --same "$GOLDEN/dcp" "$GOLDEN/dcp_safetensors" out.safetensors
+}
+
+@test "the files of FSDP ranks are their whole tensors; one that is missing is named" {
+	mkdir in
+	cp "$GOLDEN"/model_world_size_2_rank_?.pt in
+	collctl allreduce -n 1 -q in -o out.safetensors
+	oracle torch_oracle check dcp out.safetensors
+	collctl info in/model_world_size_2_rank_1.pt
+	rm in/model_world_size_2_rank_1.pt
+	run --separate-stderr collctl allreduce -n 1 -q in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'in/model_world_size_2_rank_1.pt: '*'No such file'* ]] || fail "$stderr"
+	cp "$GOLDEN/model_world_size_2_rank_1.pt" in/model_world_size_3_rank_1.pt
+	run --separate-stderr collctl allreduce -n 1 -q in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'in: holds the pieces of 2 and of 3 ranks'* ]] || fail "$stderr"
 }
 
 @test "pieces along any axes, in rows and in blocks, uneven and empty ones" {

@@ -25,6 +25,8 @@ static int tensor(void *ctx, const char *name, const struct torch_tensor *t, str
 	for (int i = 0; i < t->ndim; i++)
 		count *= t->shape[i];
 	CHECK(count == t->count);
+	for (int i = 0; t->piece && i < t->ndim; i++)
+		CHECK(t->first[i] <= t->whole[i] && t->shape[i] <= t->whole[i] - t->first[i]);
 	for (int i = 0; count && i < t->ndim; i++)
 		end += (t->shape[i] - 1) * t->stride[i];
 	CHECK(!count || end * dtype_size(t->dtype) <= t->storage_bytes);
@@ -43,7 +45,8 @@ static int other(void *ctx, const char *name, const struct pickle_value *v, stru
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	size_t tensors = 0, end = 0;
-	const struct torch_visitor visitor = {.tensor = tensor, .other = other, .ctx = &tensors};
+	const struct torch_visitor visitor = {
+	        .pieces = true, .tensor = tensor, .other = other, .ctx = &tensors};
 	struct pickle p;
 	struct err err = ERR_INIT;
 	if (pickle_read(&p, data, size, &end, torch_permits, &err)) {

@@ -49,7 +49,7 @@ static int see_other(void *ctx, const char *name, const struct pickle_value *v, 
 
 static int visit(const char *bytes, size_t n, struct seen *s, struct err *err)
 {
-	const struct torch_visitor visitor = {see_tensor, see_other, s};
+	const struct torch_visitor visitor = {.tensor = see_tensor, .other = see_other, .ctx = s};
 	struct pickle p;
 	/* In memory of its own length, so that a sanitizer sees what is read after it. */
 	char *copy = malloc(n ? n : 1);

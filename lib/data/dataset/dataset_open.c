@@ -65,6 +65,8 @@ static int find_format_of_file(struct dataset *d, const char *path, struct err *
 	const int named = format_of(path, NULL, &d->format, &unknown);
 	if (named == 0 && d->format != &format_raw)
 		return 0;
+	if (format_refusal(path))
+		return err_pass(err, &unknown);
 	int fd = input_open(path, &st, &unread);
 	if (fd >= 0 && foreign_is_torch(fd, (uint64_t)st.st_size))
 		d->format = &format_torch;

@@ -17,6 +17,7 @@
 #include "lib/data/formats/safetensors.h"
 #include "lib/data/formats/shard_index.h"
 #include "lib/data/torch/dcp.h"
+#include "lib/data/torch/fsdp.h"
 
 #define USUAL_INDEX "model.safetensors.index.json"
 
@@ -221,6 +222,8 @@ int dataset_open_set(struct dataset *d, const struct dataset_source *source, str
 	const bool folder = path_is_folder(d->path);
 	if (folder && dcp_is_folder(d->path))
 		return dcp_open(d, source, err);
+	if (folder && fsdp_is_folder(d->path))
+		return fsdp_open(d, source, err);
 	d->sharded = true;
 	if ((folder ? open_folder(d, err) : open_index(d, d->path, err)) < 0)
 		return -1;

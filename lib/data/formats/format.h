@@ -64,9 +64,10 @@ extern const char format_choices[]; /* "|npy|...": each name after a bar */
 const struct format *format_by_name(const char *name);  /* NULL: none, or @name is NULL */
 const struct format *format_by_number(unsigned number); /* or NULL */
 
+/* Why files of this name are never read; NULL: they may be. */
+const char *format_refusal(const char *path);
 /* The format of @path: @hint if not NULL, else by suffix, else for a folder the format of sets.
- * ERR_USAGE lists the formats if it is unknown; for .pt, .pth, .ckpt and other known formats the
- * error says what to do. */
+ * ERR_USAGE lists the formats if it is unknown, or says what to do (format_refusal). */
 int format_of(const char *path, const struct format *hint, const struct format **out,
               struct err *err);
 /* ".bin or .raw". Returns @buf. */

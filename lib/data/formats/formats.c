@@ -107,13 +107,21 @@ static int unknown(const char *path, struct err *err)
 	               path, endings, format_choices + 1);
 }
 
+const char *format_refusal(const char *path)
+{
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		if (has_suffix(path, refused[i].suffix))
+			return refused[i].why;
+	return NULL;
+}
+
 int format_of(const char *path, const struct format *hint, const struct format **out,
               struct err *err)
 {
+	const char *why = hint ? NULL : format_refusal(path);
 	*out = hint;
-	for (size_t i = 0; !*out && i < sizeof refused / sizeof *refused; i++)
-		if (has_suffix(path, refused[i].suffix))
-			return err_set(err, ERR_USAGE, "%s: %s", path, refused[i].why);
+	if (why)
+		return err_set(err, ERR_USAGE, "%s: %s", path, why);
 	if (!*out)
 		*out = by_suffix(path);
 	if (!*out && path_is_folder(path))

@@ -14,7 +14,6 @@
 
 #define METADATA     ".metadata"
 #define METADATA_MAX (100u << 20)
-#define VIEW_BYTES   (16u << 20) /* memory to copy a piece that is not in C order */
 
 bool dcp_is_folder(const char *folder)
 {
@@ -38,7 +37,7 @@ struct stored {
 };
 
 struct checkpoint {
-	struct joining joining;
+	struct torch_spool spool;
 	char *bytes; /* of .metadata */
 	struct pickle pickle;
 	const struct pickle_value *tensors; /* a dict */
@@ -49,7 +48,7 @@ struct checkpoint {
 
 static struct dataset *dataset_of(const struct checkpoint *c)
 {
-	return c->joining.dataset;
+	return c->spool.dataset;
 }
 
 static int malformed(const struct checkpoint *c, const char *what)
@@ -223,23 +222,14 @@ static int take_piece(void *ctx, const char *name, const struct torch_tensor *t,
                       const struct strided *of, struct err *err)
 {
 	struct piece *p = ctx;
-	struct joining *j = &p->checkpoint->joining;
+	struct torch_spool *s = &p->checkpoint->spool;
 	(void)name;
 	if (p->tensors++ || t->dtype != p->whole->dtype || t->ndim != p->whole->ndim ||
 	    memcmp(t->shape, p->box->size, (size_t)t->ndim * sizeof *t->shape) != 0)
 		return err_set(err, ERR_INPUT, "%s: a piece of tensor '%.200s' is not as %s says",
-		               j->dataset->files[p->box->file].path, p->whole->name, METADATA);
-	p->box->offset = of->at;
-	if (!t->count || (strided_is_c_order(of) && !of->swapped) || j->heads_only)
-		return 0;
-	const int in = j->dataset->files[p->box->file].fd;
-	if (joining_open_spool(j, err))
-		return -1;
-	p->box->file = j->spool;
-	p->box->offset = j->spool_size;
-	j->spool_size += t->count * dtype_size(t->dtype);
-	return strided_to_c(of, in, j->dataset->files[j->spool].fd, p->box->offset, VIEW_BYTES,
-	                    err);
+		               s->dataset->files[p->box->file].path, p->whole->name, METADATA);
+	return torch_spool_place(s, of, t->count * dtype_size(t->dtype), &p->box->file,
+	                         &p->box->offset, err);
 }
 
 /* Fill the box of the chunk, a ChunkStorageMetadata. */
@@ -311,7 +301,7 @@ static int add_tensor(struct checkpoint *c, const struct pickle_value *key, cons
 	for (uint32_t i = 0; ret == 0 && i < chunks->n; i++)
 		ret = find_piece(c, key, &whole, chunks->items[i], &boxes[i]);
 	if (ret == 0)
-		ret = pieces_join(&c->joining, &whole, boxes, (int)chunks->n, c->err);
+		ret = pieces_join(&c->spool, &whole, boxes, (int)chunks->n, c->err);
 	free(boxes);
 	return ret;
 }
@@ -332,8 +322,10 @@ static int add_entry(struct checkpoint *c, const struct pickle_value *key,
 	return ret;
 }
 
-static int join_all(struct checkpoint *c)
+static int join_all(void *arg, struct err *err)
 {
+	struct checkpoint *c = arg;
+	c->err = err;
 	const struct pickle_value *state = state_of(c->pickle.root, "Metadata");
 	if (!state)
 		return malformed(c, "it is no Metadata of torch.distributed.checkpoint");
@@ -347,17 +339,18 @@ static int join_all(struct checkpoint *c)
 			return -1;
 	if (!dataset_of(c)->ntensors)
 		return err_set(c->err, ERR_INPUT, "%s: holds no tensor", dataset_of(c)->path);
-	return joining_end(&c->joining, c->err);
+	return torch_spool_end(&c->spool, c->err);
 }
 
 int dcp_open(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
-	struct checkpoint c = {.joining = {d, source->heads_only, -1, 0}, .err = err};
+	struct checkpoint c = {.err = err};
+	torch_spool_init(&c.spool, d, source);
 	d->format = &format_dcp;
 	d->joined = true;
 	int ret = read_metadata(&c);
 	if (ret == 0)
-		ret = join_all(&c);
+		ret = torch_spool_aside(&c.spool, join_all, &c, err);
 	pickle_release(&c.pickle);
 	free(c.bytes);
 	free(c.stored);

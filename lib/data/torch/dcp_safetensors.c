@@ -68,8 +68,8 @@ static int hull(const struct dataset *d, const struct tensor *t, const struct te
 }
 
 /* Join the @n tensors at @t, which have one name. */
-static int join_one(struct joining *j, const struct dataset *d, const struct tensor *t, size_t n,
-                    json_t *const *infos, struct err *err)
+static int join_one(struct torch_spool *spool, const struct dataset *d, const struct tensor *t,
+                    size_t n, json_t *const *infos, struct err *err)
 {
 	struct array_info info = {0};
 	if (n > PIECES_MAX)
@@ -95,41 +95,64 @@ static int join_one(struct joining *j, const struct dataset *d, const struct ten
 	                             .count = info.count,
 	                             .bytes = array_bytes(&info)};
 	if (ret == 0)
-		ret = pieces_join(j, &whole, boxes, (int)n, err);
+		ret = pieces_join(spool, &whole, boxes, (int)n, err);
 	free(boxes);
 	return ret;
 }
 
+struct pieces {
+	struct torch_spool spool;
+	const struct tensor *v; /* of all files, sorted by name */
+	size_t n;
+	json_t **infos; /* [file] */
+};
+
+static int join_all(void *arg, struct err *err)
+{
+	struct pieces *p = arg;
+	for (size_t i = 0, same; i < p->n; i += same) {
+		same = 1;
+		while (i + same < p->n && strcmp(p->v[i].name, p->v[i + same].name) == 0)
+			same++;
+		if (join_one(&p->spool, p->spool.dataset, &p->v[i], same, p->infos, err))
+			return -1;
+	}
+	return torch_spool_end(&p->spool, err);
+}
+
+static int read_infos(struct pieces *p, int nfiles, struct err *err)
+{
+	const struct dataset_file *files = p->spool.dataset->files;
+	for (int i = 0; i < nfiles; i++) {
+		p->infos[i] = info_of(&files[i]);
+		if (!p->infos[i] && files[i].metadata && strstr(files[i].metadata, INFO))
+			return err_set(err, ERR_INPUT, "%s: its " INFO " is malformed",
+			               files[i].path);
+	}
+	return 0;
+}
+
 int dcp_join_safetensors(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
-	struct joining j = {d, source->heads_only, -1, 0};
 	const int nfiles = d->nfiles;
-	json_t **infos = err_calloc((size_t)nfiles + 1, sizeof(json_t *), "the pieces", err);
+	struct pieces p = {.n = d->ntensors};
+	torch_spool_init(&p.spool, d, source);
+	p.infos = err_calloc((size_t)nfiles + 1, sizeof(json_t *), "the pieces", err);
+	if (!p.infos)
+		return -1;
 	dataset_order(d);
-	struct tensor *pieces = d->tensors;
-	const size_t n = d->ntensors;
-	int ret = infos ? 0 : -1;
+	struct tensor *v = d->tensors;
+	p.v = v;
 	d->tensors = NULL;
 	d->ntensors = 0;
 	d->sharded = false;
 	d->joined = true;
-	for (int i = 0; ret == 0 && i < nfiles; i++) {
-		infos[i] = info_of(&d->files[i]);
-		if (!infos[i] && d->files[i].metadata && strstr(d->files[i].metadata, INFO))
-			ret = err_set(err, ERR_INPUT, "%s: its " INFO " is malformed",
-			              d->files[i].path);
-	}
-	for (size_t i = 0, same; ret == 0 && i < n; i += same) {
-		same = 1;
-		while (i + same < n && strcmp(pieces[i].name, pieces[i + same].name) == 0)
-			same++;
-		ret = join_one(&j, d, &pieces[i], same, infos, err);
-	}
+	int ret = read_infos(&p, nfiles, err);
 	if (ret == 0)
-		ret = joining_end(&j, err);
-	for (int i = 0; infos && i < nfiles; i++)
-		json_decref(infos[i]);
-	free(infos);
-	free(pieces);
+		ret = torch_spool_aside(&p.spool, join_all, &p, err);
+	for (int i = 0; i < nfiles; i++)
+		json_decref(p.infos[i]);
+	free(p.infos);
+	free(v);
 	return ret;
 }

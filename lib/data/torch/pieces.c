@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "lib/base/io.h"
-#include "lib/data/files/spool.h"
 
 #define COPY_BYTES (4u << 20) /* of one read of a box */
 
@@ -50,25 +49,26 @@ static int by_first(const void *a, const void *b)
 	return x->file < y->file ? -1 : x->file > y->file;
 }
 
-static int wrong(const struct joining *j, const struct tensor *t, const char *what,
+static int wrong(const struct torch_spool *spool, const struct tensor *t, const char *what,
                  const struct tensor_box *b, struct err *err)
 {
 	char text[ARRAY_SHAPE_TEXT], shape[ARRAY_SHAPE_TEXT];
-	return err_set(err, ERR_INPUT, "%s: tensor '%.200s' %s: %s %s of %.40s", j->dataset->path,
-	               t->name, tensor_shape_text(t, shape), what, box_text(b, t->ndim, text),
-	               j->dataset->files[b->file].name);
+	return err_set(err, ERR_INPUT, "%s: tensor '%.200s' %s: %s %s of %.40s",
+	               spool->dataset->path, t->name, tensor_shape_text(t, shape), what,
+	               box_text(b, t->ndim, text), spool->dataset->files[b->file].name);
 }
 
 /* The boxes lie in the tensor, do not meet, and have as many elements together. */
-static int check_cover(const struct joining *j, const struct tensor *t, struct tensor_box *boxes,
-                       int n, struct err *err)
+static int check_cover(const struct torch_spool *spool, const struct tensor *t,
+                       struct tensor_box *boxes, int n, struct err *err)
 {
 	uint64_t count = 0;
 	for (int k = 0; k < n; k++) {
 		for (int i = 0; i < t->ndim; i++)
 			if (boxes[k].first[i] > t->shape[i] ||
 			    boxes[k].size[i] > t->shape[i] - boxes[k].first[i])
-				return wrong(j, t, "outside of it lies the piece", &boxes[k], err);
+				return wrong(spool, t, "outside of it lies the piece", &boxes[k],
+				             err);
 		count += elements(&boxes[k], t->ndim);
 	}
 	qsort(boxes, (size_t)n, sizeof *boxes, by_first);
@@ -78,14 +78,14 @@ static int check_cover(const struct joining *j, const struct tensor *t, struct t
 		     (!t->ndim || boxes[m].first[0] < boxes[k].first[0] + boxes[k].size[0]);
 		     m++)
 			if (meet(&boxes[k], &boxes[m], t->ndim))
-				return wrong(j, t, "another piece has elements of the piece",
+				return wrong(spool, t, "another piece has elements of the piece",
 				             &boxes[m], err);
 	if (count == t->count)
 		return 0;
 	return err_set(err, ERR_INPUT,
 	               "%s: tensor '%.200s' has %" PRIu64 " elements: its pieces have %" PRIu64
 	               " of them",
-	               j->dataset->path, t->name, t->count, count);
+	               spool->dataset->path, t->name, t->count, count);
 }
 
 /* ---- where they lie ---- */
@@ -103,23 +103,11 @@ static bool is_run(const struct tensor_box *b, const struct tensor *t)
 	return true;
 }
 
-int joining_open_spool(struct joining *j, struct err *err)
-{
-	if (j->spool >= 0)
-		return 0;
-	const int fd = spool_open(err);
-	j->spool = fd < 0 ? -1 : dataset_add_file(j->dataset, fd, j->dataset->path, true, err);
-	if (j->spool < 0)
-		return -1;
-	j->dataset->files[j->spool].unpacked = true;
-	return 0;
-}
-
 /* Copy the box to its places in the tensor, which begins at @at of the spool. */
-static int copy_box(const struct joining *j, const struct tensor *t, const struct tensor_box *b,
-                    uint64_t at, char *buf, struct err *err)
+static int copy_box(const struct torch_spool *spool, const struct tensor *t,
+                    const struct tensor_box *b, uint64_t at, char *buf, struct err *err)
 {
-	const struct dataset *d = j->dataset;
+	const struct dataset *d = spool->dataset;
 	const size_t esize = dtype_size(t->dtype);
 	uint64_t index[ARRAY_MAX_DIMS] = {0}, run = esize, read = 0, begin = 0, end = 0;
 	int last = t->ndim; /* axes from here on are in one run */
@@ -141,7 +129,7 @@ static int copy_box(const struct joining *j, const struct tensor *t, const struc
 					return -1;
 			}
 			n = run - done < end - (read + done) ? run - done : end - (read + done);
-			if (pwrite_all(d->files[j->spool].fd, buf + (read + done - begin),
+			if (pwrite_all(d->files[spool->file].fd, buf + (read + done - begin),
 			               (size_t)n, at + to * esize + done) < 0)
 				return err_errno(err, ERR_RESOURCE,
 				                 "%s: the spool cannot be written", d->path);
@@ -152,21 +140,19 @@ static int copy_box(const struct joining *j, const struct tensor *t, const struc
 	return 0;
 }
 
-static int join_in_spool(struct joining *j, struct tensor *t, const struct tensor_box *boxes, int n,
-                         struct err *err)
+static int join_in_spool(struct torch_spool *spool, struct tensor *t,
+                         const struct tensor_box *boxes, int n, struct err *err)
 {
 	char *buf = err_malloc(COPY_BYTES, "the pieces of a tensor", err);
-	int ret = buf ? joining_open_spool(j, err) : -1;
+	int ret = buf ? torch_spool_reserve(spool, t->bytes, &t->offset, err) : -1;
 	for (int k = 0; ret == 0 && k < n; k++)
-		ret = copy_box(j, t, &boxes[k], j->spool_size, buf, err);
+		ret = copy_box(spool, t, &boxes[k], t->offset, buf, err);
 	free(buf);
-	t->offset = j->spool_size;
-	j->spool_size += t->bytes;
-	return ret ? -1 : dataset_add_tensor(j->dataset, t, j->spool, err);
+	return ret ? -1 : dataset_add_tensor(spool->dataset, t, spool->file, err);
 }
 
-static int join_in_place(struct joining *j, struct tensor *t, const struct tensor_box *boxes, int n,
-                         struct err *err)
+static int join_in_place(struct torch_spool *spool, struct tensor *t,
+                         const struct tensor_box *boxes, int n, struct err *err)
 {
 	struct tensor_piece *pieces = err_calloc((size_t)n, sizeof *pieces, "the pieces", err);
 	if (!pieces)
@@ -178,37 +164,23 @@ static int join_in_place(struct joining *j, struct tensor *t, const struct tenso
 	t->pieces = pieces;
 	t->npieces = n;
 	t->offset = pieces[0].offset;
-	int ret = dataset_add_tensor(j->dataset, t, pieces[0].file, err);
+	int ret = dataset_add_tensor(spool->dataset, t, pieces[0].file, err);
 	free(pieces);
 	return ret;
 }
 
-int pieces_join(struct joining *j, const struct tensor *whole, struct tensor_box *boxes, int n,
-                struct err *err)
+int pieces_join(struct torch_spool *spool, const struct tensor *whole, struct tensor_box *boxes,
+                int n, struct err *err)
 {
 	struct tensor t = *whole;
 	bool runs = true;
-	if (check_cover(j, &t, boxes, n, err))
+	if (check_cover(spool, &t, boxes, n, err))
 		return -1;
 	if (!n) /* an empty tensor without pieces */
-		return dataset_add_tensor(j->dataset, &t, 0, err);
+		return dataset_add_tensor(spool->dataset, &t, 0, err);
 	for (int k = 0; k < n; k++)
 		runs = runs && is_run(&boxes[k], &t);
-	if (runs || j->heads_only)
-		return join_in_place(j, &t, boxes, n, err);
-	return join_in_spool(j, &t, boxes, n, err);
-}
-
-int joining_end(struct joining *j, struct err *err)
-{
-	struct dataset *d = j->dataset;
-	if (j->spool >= 0)
-		d->files[j->spool].size = j->spool_size;
-	for (int i = 0; i < d->nfiles; i++) {
-		free(d->files[i].metadata);
-		d->files[i].metadata = NULL;
-	}
-	if (d->nfiles)
-		d->files[0].metadata = err_strdup(TORCH_METADATA, "metadata", err);
-	return d->nfiles && !d->files[0].metadata ? -1 : 0;
+	if (runs || spool->source->heads_only)
+		return join_in_place(spool, &t, boxes, n, err);
+	return join_in_spool(spool, &t, boxes, n, err);
 }

@@ -155,7 +155,7 @@ int torch_archive_visit(const struct torch_archive *a, const struct torch_archiv
                         struct err *err)
 {
 	struct visit v = {a, visitor};
-	const struct torch_visitor inner = {visit_tensor, visit_other, &v};
+	const struct torch_visitor inner = {visitor->pieces, visit_tensor, visit_other, &v};
 	const struct zip_entry *e = entry(a, "data.pkl");
 	struct pickle pickle;
 	struct err why = ERR_INIT;

@@ -26,6 +26,7 @@ int torch_archive_open(struct torch_archive *, int fd, const char *path, uint64_
 void torch_archive_release(struct torch_archive *);
 
 struct torch_archive_visitor {
+	bool pieces; /* as in struct torch_visitor */
 	/* @of: where its elements lie in the file. */
 	int (*tensor)(void *ctx, const char *name, const struct torch_tensor *,
 	              const struct strided *of, struct err *err);

@@ -151,7 +151,8 @@ enum dtype torch_dtype(const char *name, size_t len)
 struct walk {
 	const struct torch_visitor *visitor;
 	char name[TORCH_NAME_MAX];
-	uint64_t steps; /* that are left */
+	uint64_t steps;                     /* that are left */
+	const struct torch_tensor *dtensor; /* whose local tensor is visited; NULL: none */
 	struct err *err;
 };
 
@@ -253,6 +254,19 @@ static int check_extent(struct walk *w, struct torch_tensor *t)
 	return 0;
 }
 
+/* Is the local tensor @t the piece that its DTensor says? */
+static int check_piece(struct walk *w, struct torch_tensor *t)
+{
+	const struct torch_tensor *d = w->dtensor;
+	if (t->ndim != d->ndim || t->dtype != d->dtype ||
+	    memcmp(t->shape, d->shape, (size_t)t->ndim * sizeof *t->shape) != 0)
+		return refuse(w, "its local tensor is not the piece that its placements say");
+	t->piece = true;
+	memcpy(t->whole, d->whole, sizeof t->whole);
+	memcpy(t->first, d->first, sizeof t->first);
+	return 0;
+}
+
 /* _rebuild_tensor(storage, offset, size, stride); _v2 has requires_grad and hooks besides, _v3 also
  * the type, because its storage is untyped. */
 static int read_tensor(struct walk *w, const struct pickle_value *v, bool typed)
@@ -273,7 +287,7 @@ static int read_tensor(struct walk *w, const struct pickle_value *v, bool typed)
 	    !torch_numbers(argument(v, 2), t.shape, &t.ndim) ||
 	    !torch_numbers(argument(v, 3), t.stride, &strides) || strides != t.ndim)
 		return refuse(w, "its shape or its strides are malformed");
-	if (check_extent(w, &t))
+	if (check_extent(w, &t) || (w->dtensor && check_piece(w, &t)))
 		return -1;
 	return w->visitor->tensor(w->visitor->ctx, w->name, &t, w->err);
 }
@@ -371,12 +385,97 @@ static int visit_pairs(struct walk *w, const struct pickle_value *pairs, int dep
 	return 0;
 }
 
+/* The state of a record as a dict: BUILD has it alone, or behind None in a tuple. */
+static const struct pickle_value *dict_of(const struct pickle_value *state)
+{
+	if (state && state->kind == PICKLE_TUPLE && state->n == 2)
+		state = state->items[1];
+	return state && state->kind == PICKLE_DICT ? state : NULL;
+}
+
+static const struct pickle_value *field(const struct pickle_value *record, const char *name)
+{
+	return record && record->kind == PICKLE_RECORD
+	               ? pickle_get(dict_of(record->record->state), name)
+	               : NULL;
+}
+
+static bool has_class(const struct pickle_value *v, const char *name)
+{
+	return v && v->kind == PICKLE_RECORD && v->record->callable &&
+	       is(v->record->callable->global->name, v->record->callable->global->name_len, name);
+}
+
+/* Cut the piece of one axis of the mesh: torch gives each of @parts the same number of elements,
+ * rounded up, and fewer to the last ones. */
+static void cut(struct torch_tensor *t, uint64_t axis, uint64_t part, uint64_t parts)
+{
+	const uint64_t n = t->shape[axis], each = n / parts + (n % parts != 0);
+	const uint64_t first = each && part > n / each ? n : part * each < n ? part * each : n;
+	t->first[axis] += first;
+	t->shape[axis] = n - first < each ? n - first : each;
+}
+
+/* The piece that the specification of a DTensor gives to its rank. */
+static int place_piece(struct walk *w, const struct pickle_value *spec, struct torch_tensor *t)
+{
+	const struct pickle_value *mesh = field(spec, "mesh");
+	const struct pickle_value *placements = tuple_of(field(spec, "placements"));
+	const struct pickle_value *axes = field(field(mesh, "_layout"), "axes");
+	uint64_t part[ARRAY_MAX_DIMS];
+	int n = 0;
+	if (!placements || !torch_numbers(field(mesh, "_coordinate_on_dim"), part, &n) ||
+	    !tuple_of(axes) || placements->n != (uint32_t)n || axes->n != (uint32_t)n)
+		return refuse(w, "is a DTensor whose mesh is described in an unknown way");
+	for (int i = 0; i < n; i++) {
+		const struct pickle_value *p = placements->items[i];
+		uint64_t axis, shape[ARRAY_MAX_DIMS];
+		int m;
+		if (has_class(p, "Replicate"))
+			continue;
+		if (!has_class(p, "Shard") || !number_of(field(p, "dim"), &axis) ||
+		    axis >= (uint64_t)t->ndim)
+			return refuse(w, "is a DTensor that is neither sharded nor replicated");
+		if (!torch_numbers(field(axes->items[i], "shape"), shape, &m) || m != 1 ||
+		    !shape[0] || part[i] >= shape[0])
+			return refuse(w, "is a DTensor whose mesh is described in an unknown way");
+		cut(t, axis, part[i], shape[0]);
+	}
+	return 0;
+}
+
+/* _rebuild_wrapper_subclass(class, dtype, size, ...), with the state {"_local_tensor", "_spec"}. */
+static int visit_dtensor(struct walk *w, const struct pickle_value *arguments,
+                         const struct pickle_value *state, int depth)
+{
+	const struct pickle_value *fields = dict_of(state), *args = tuple_of(arguments);
+	const struct pickle_value *local = pickle_get(fields, "_local_tensor");
+	struct torch_tensor t = {0};
+	if (!w->visitor->pieces)
+		return refuse(w,
+		              "is a piece of a DTensor, which is no whole tensor: name the folder "
+		              "of all pieces");
+	if (!args || args->n < 3 || args->items[1]->kind != PICKLE_GLOBAL ||
+	    !torch_numbers(args->items[2], t.whole, &t.ndim) || !local || w->dtensor)
+		return refuse(w, "is a DTensor that is described in an unknown way");
+	t.dtype = torch_dtype(args->items[1]->global->name, args->items[1]->global->name_len);
+	memcpy(t.shape, t.whole, sizeof t.shape);
+	if (place_piece(w, pickle_get(fields, "_spec"), &t))
+		return -1;
+	w->dtensor = &t;
+	const int ret = visit(w, local, depth + 1);
+	w->dtensor = NULL;
+	return ret;
+}
+
 static int visit_wrapped(struct walk *w, const struct pickle_value *v, int depth)
 {
 	/* _rebuild_from_type_v2(callable, class, arguments, state) */
 	const struct pickle_value *callable = argument(v, 0), *arguments = argument(v, 2);
 	if (!callable || callable->kind != PICKLE_GLOBAL || !arguments)
 		return refuse(w, "is made in an unknown way");
+	if (pickle_is_global(callable, "torch._utils", "_rebuild_wrapper_subclass"))
+		return visit_dtensor(w, arguments, argument(v, 3), depth);
 	struct pickle_record record = {.callable = callable, .arguments = arguments};
 	const struct pickle_value inner = {.kind = PICKLE_RECORD, .record = &record};
 	return visit(w, &inner, depth + 1);
@@ -391,8 +490,7 @@ static int visit_record(struct walk *w, const struct pickle_value *v, int depth)
 	        {"_rebuild_sparse_csr_tensor",
 	         "is sparse, which is not read: save it by .to_dense()"},
 	        {"_rebuild_qtensor", "is quantised, which is not read: save it dequantised"},
-	        {"_rebuild_wrapper_subclass",
-	         "is a piece of a DTensor, which is no whole tensor: consolidate the pieces"},
+	        {"_rebuild_wrapper_subclass", "is made in an unknown way"},
 	};
 	for (size_t i = 0; i < LEN(refused); i++)
 		if (calls(v, "torch._utils", refused[i].name))

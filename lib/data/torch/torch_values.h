@@ -21,9 +21,13 @@ struct torch_tensor {
 	int ndim;
 	uint64_t shape[ARRAY_MAX_DIMS], stride[ARRAY_MAX_DIMS];
 	uint64_t count; /* elements */
+	/* Of a DTensor: the shape of the whole tensor, and where in it these elements begin. */
+	bool piece;
+	uint64_t whole[ARRAY_MAX_DIMS], first[ARRAY_MAX_DIMS];
 };
 
 struct torch_visitor {
+	bool pieces; /* take the local tensor of a DTensor; else it is an error */
 	int (*tensor)(void *ctx, const char *name, const struct torch_tensor *, struct err *err);
 	/* A number, a text or another plain value; may be NULL. */
 	int (*other)(void *ctx, const char *name, const struct pickle_value *, struct err *err);
