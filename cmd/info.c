@@ -129,6 +129,17 @@ static json_t *tensor_json(const struct inspection *in, size_t i)
 	return j;
 }
 
+static json_t *values_json(const struct dataset *d)
+{
+	json_t *values = json_array();
+
+	for (size_t i = 0; i < d->nvalues; i++)
+		json_array_append_new(
+		        values, json_pack("{s:s, s:o}", "name", d->values[i].name, "value",
+		                          json_loads(d->values[i].json, JSON_DECODE_ANY, NULL)));
+	return values;
+}
+
 static json_t *to_json(const struct inspection *in)
 {
 	const struct dataset *d = &in->data;
@@ -141,13 +152,14 @@ static json_t *to_json(const struct inspection *in)
 	for (int i = 0; i < d->nfiles; i++)
 		if (!d->files[i].unpacked)
 			json_array_append_new(files, report_path_json(d->files[i].name));
-	return json_pack(
-	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:n}", "command", "info",
-	        "ok", 1, "file", report_path_json(d->path), "format", d->format->name, "dtype",
-	        dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)), "shape",
-	        dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
-	        (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d), "digest",
-	        digest_text(in->digest, digest), "files", files, "tensors", tensors, "error");
+	return json_pack("{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:o, s:n}",
+	                 "command", "info", "ok", 1, "file", report_path_json(d->path), "format",
+	                 d->format->name, "dtype",
+	                 dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
+	                 "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(),
+	                 "count", (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d),
+	                 "digest", digest_text(in->digest, digest), "files", files, "tensors",
+	                 tensors, "values", values_json(d), "error");
 }
 
 /* ---- text ---- */
@@ -293,6 +305,22 @@ static void print_tensors(const struct inspection *in)
 	}
 }
 
+static void print_values(const struct dataset *d)
+{
+	char name[NAME_TEXT];
+
+	if (d->nvalues)
+		printf("other values, which outputs lack:\n");
+	for (size_t i = 0; i < d->nvalues; i++) {
+		json_t *value = json_loads(d->values[i].json, JSON_DECODE_ANY, NULL);
+		char *text = json_text(value, JSON_ENCODE_ANY);
+		printf("%s = %s\n", text_escape(name, sizeof name, d->values[i].name),
+		       text ? text : "?");
+		free(text);
+		json_decref(value);
+	}
+}
+
 static void print_inspection(const struct inspection *in)
 {
 	print_summary(in);
@@ -300,6 +328,7 @@ static void print_inspection(const struct inspection *in)
 		print_array_stats(in);
 	else
 		print_tensors(in);
+	print_values(&in->data);
 }
 
 /* ---- the command ---- */
@@ -376,6 +405,7 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 	json_t *all = o->json && argc > 2 ? json_array() : NULL, *object = NULL;
 	struct input_options files = o->request.files;
 	const struct input_source from = {.o = &files,
+	                                  .pieces = true,
 	                                  .raw_file = files.raw_file,
 	                                  .memory = o->request.settings.memory,
 	                                  .note = note,

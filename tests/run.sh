@@ -426,7 +426,7 @@ wait
 running=0
 
 # Fuzzers, by what they read.
-files='npy|npz|safetensors|index|hostfile'
+files='npy|npz|safetensors|index|hostfile|pickle|torch|dcp'
 if ((more)) && runs fuzz-files fuzz-wire && build fuzz build-fuzz fuzz CC=clang; then
 	jobs=$((long ? 2 * $(nproc) : $(nproc))) # they compute all the time
 	seconds=$((long ? 600 : 4))

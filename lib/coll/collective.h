@@ -123,6 +123,9 @@ const char *files_name(const struct collective *, int i);
 int files_check_name(const char *name, struct err *err);
 /* @folder joined with the last component of @path. Malloced; NULL: an error. */
 char *files_in_folder(const char *folder, const char *path, struct err *err);
+/* --each: the output of @d in @folder, of the same name; model.safetensors of model.pt, because the
+ * tensors are written in another format. Malloced; NULL: an error. */
+char *files_each_output(const char *folder, const struct dataset *d, struct err *err);
 /* The list entry of the file or folder @st (NULL: a pipe). It owns @copy, its malloced name. */
 struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
 /* Set vector_files.in: the extents that this rank reads. */

@@ -148,7 +148,7 @@ static void test_arrays(void **state)
 	assert_refused("x.npy", &described, ERR_INPUT,
 	               "x.npy: shape (12,) differs from --shape (3, 4)");
 	assert_refused("gone.npy", &plain, ERR_INPUT, "gone.npy: cannot open: No such file");
-	assert_refused("x.pt", &plain, ERR_USAGE, "x.pt: is a pickle");
+	assert_refused("gone.pt", &plain, ERR_INPUT, "gone.pt: cannot open: No such file");
 	assert_refused("x", &plain, ERR_USAGE, "x: unknown format");
 	assert_int_equal(mkdir("d.npy", 0700), 0);
 	assert_refused("d.npy", &plain, ERR_INPUT, "d.npy: is a directory");

@@ -1,4 +1,5 @@
 /* The inputs of a collective: opens and checks them and maps their bytes. See collective.h. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +112,18 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 	return 0;
 }
 
+/* Outputs of a file with other values than tensors lack these, unless they are copies of it. */
+static void note_values(struct collective *c, const struct dataset *d)
+{
+	char text[512];
+	if (!d->nvalues || (c->request->kind == COLL_BROADCAST && !d->selected))
+		return;
+	snprintf(text, sizeof text,
+	         "%.300s: %zu values that are no tensors are left out ('collctl info' lists them)",
+	         d->path, d->nvalues);
+	note_input(c, text);
+}
+
 static int take_input(struct collective *c, const char *path, struct err *err)
 {
 	const struct input_source from = source_of(c, c->request->files.raw_file);
@@ -119,6 +132,7 @@ static int take_input(struct collective *c, const char *path, struct err *err)
 	struct dataset *d = &c->transfer.inputs[c->transfer.ninputs - 1];
 	if (inputs_select(d, &from, err) < 0 || check_input(c, d, err) < 0)
 		return -1;
+	note_values(c, d);
 	return check_alike(c, d, err);
 }
 
@@ -154,6 +168,11 @@ static int choose_content(struct collective *c, struct err *err)
 	}
 	if (selected)
 		return files_select_outputs(c, err);
+	if (d->joined && !c->request->files.raw_file)
+		return err_set(
+		        err, ERR_USAGE,
+		        "%s: is a folder of pieces of tensors: broadcast --raw-file copies it",
+		        d->path);
 	return take_index(c, err);
 }
 
@@ -332,7 +351,8 @@ static int vectors_of_bytes(struct collective *c, struct err *err)
 	size_t n = t->sink ? (size_t)sink_files(t->sink) : 0;
 	for (int k = 0; k < t->ninputs; k++)
 		n += (size_t)t->inputs[k].nfiles + 1;
-	*l = (struct file_list){.format = d->format,
+	*l = (struct file_list){.format = t->selected && d->format->written ? d->format->written
+	                                                                    : d->format,
 	                        .folder = c->request->each || d->sharded || d->tree,
 	                        .tree = d->tree};
 	if (!(l->files = err_calloc(n, sizeof *l->files, "the files", err)))
@@ -384,6 +404,19 @@ int files_settle_order(struct collective *c, struct err *err)
 
 /* ---- places of the bytes ---- */
 
+/* Append the places of the tensor's bytes. */
+static int map_tensor(struct extents *in, int set, const struct tensor *t, bool swapped,
+                      struct err *err)
+{
+	if (!t->npieces)
+		return extents_add(in, set, t->file, t->offset, t->bytes, swapped, err);
+	for (int i = 0; i < t->npieces; i++)
+		if (extents_add(in, set, t->pieces[i].file, t->pieces[i].offset, t->pieces[i].bytes,
+		                swapped, err) < 0)
+			return -1;
+	return 0;
+}
+
 static int map_tensors(const struct collective *c, const struct vector *v, int input,
                        struct extents *in, struct err *err)
 {
@@ -391,7 +424,7 @@ static int map_tensors(const struct collective *c, const struct vector *v, int i
 		const struct vector_tensor *of = &c->agreed.tensors[v->tensors[i]];
 		int set = c->request->each ? of->input : input;
 		const struct tensor *t = &c->transfer.inputs[set].tensors[of->index];
-		if (extents_add(in, set, t->file, t->offset, t->bytes, t->swapped, err) < 0)
+		if (map_tensor(in, set, t, t->swapped, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -418,8 +451,7 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 		if (extents_add(in, t->ninputs, f, 0, head, false, err) < 0)
 			return -1;
 		for (; s < end && s->to.file == f; s++)
-			if (extents_add(in, s->set, s->tensor->file, s->tensor->offset,
-			                s->tensor->bytes, false, err) < 0)
+			if (map_tensor(in, s->set, s->tensor, false, err) < 0)
 				return -1;
 	}
 	return 0;

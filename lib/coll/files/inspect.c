@@ -42,7 +42,7 @@ static int read_tensor(struct reading *r, size_t i, uint64_t base, struct err *e
 
 	for (uint64_t at = 0, n; at < t->bytes; at += n) {
 		n = t->bytes - at < PIECE ? t->bytes - at : PIECE;
-		if (dataset_pread(&in->data, t->file, r->buf, n, t->offset + at, err) < 0)
+		if (dataset_read(&in->data, t, r->buf, n, at, err) < 0)
 			return -1;
 		if (t->swapped)
 			dataset_swap(t->dtype, r->buf, n / dtype_size(t->dtype));

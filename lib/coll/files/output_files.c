@@ -231,6 +231,19 @@ char *files_in_folder(const char *folder, const char *path, struct err *err)
 	return in;
 }
 
+char *files_each_output(const char *folder, const struct dataset *d, struct err *err)
+{
+	char *in = files_in_folder(folder, d->path, err);
+	const struct format *written = d->format->written;
+	if (!in || !written)
+		return in;
+	char *dot = strrchr(path_name(in), '.');
+	const int len = dot && dot > path_name(in) ? (int)(dot - in) : (int)strlen(in);
+	char *out = err_asprintf("a path", err, "%.*s%s", len, in, written->suffixes[0]);
+	free(in);
+	return out;
+}
+
 /* Add one output per input in the folder @path. */
 static int name_each(struct collective *c, const char *path, struct err *err)
 {
@@ -241,7 +254,7 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 	size_t tensor = 0;
 	for (int i = 0; i < n; i++) {
 		char *in = a->names ? path_join(path, a->names[i], err)
-		                    : files_in_folder(path, inputs[i].path, err);
+		                    : files_each_output(path, &inputs[i], err);
 		if (!in)
 			return -1;
 		int first = sink_files(c->transfer.sink);
@@ -299,10 +312,10 @@ static int make_like(struct collective *c, const char *path, int k, struct err *
 	const struct dataset *d = &c->transfer.inputs[k];
 	struct place *places =
 	        err_calloc(d->ntensors + 1, sizeof *places, "the tensors' places", err);
-	char *in = c->request->each ? files_in_folder(path, d->path, err)
+	char *in = c->request->each ? files_each_output(path, d, err)
 	                            : err_strdup(path, "a path", err);
 	int ret = places && in ? 0 : -1;
-	if (ret == 0 && dataset_is_archive(d))
+	if (ret == 0 && dataset_is_archive(d) && !d->format->written)
 		ret = err_set(err, ERR_USAGE,
 		              "%s: broadcast copies an .npz file byte for byte: remove --include "
 		              "and --exclude",

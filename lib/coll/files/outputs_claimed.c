@@ -28,7 +28,7 @@ static int each_place(const struct collective *c, const char *path, uint64_t fol
 	bool many = (uint32_t)c->transfer.ninputs > n;
 	places[0] = folder;
 	for (int i = 0; i < c->transfer.ninputs; i++) {
-		char *in = files_in_folder(path, c->transfer.inputs[i].path, err);
+		char *in = files_each_output(path, &c->transfer.inputs[i], err);
 		if (!in)
 			return -1;
 		/* If there are too many, claim one place for all. */

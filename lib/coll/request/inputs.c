@@ -12,6 +12,7 @@ int inputs_check(const struct input_options *o, struct err *err)
 	                   : o->format   ? "--format"
 	                   : o->ninclude ? "--include"
 	                   : o->nexclude ? "--exclude"
+	                   : o->nstrip   ? "--strip"
 	                                 : NULL;
 	if (!o->raw_file || !with)
 		return 0;
@@ -63,6 +64,7 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	                                    .ctx = (void *)in,
 	                                    .raw_file = in->raw_file,
 	                                    .heads_only = in->heads_only,
+	                                    .pieces = in->pieces,
 	                                    .memory = in->memory};
 
 	if (dataset_open(d, path, &from, err) == 0)
@@ -92,5 +94,7 @@ int inputs_select(struct dataset *d, const struct input_source *in, struct err *
 	                                          .unused = note_unused,
 	                                          .ctx = (void *)in};
 
-	return dataset_select(d, &patterns, err);
+	if (dataset_select(d, &patterns, err) < 0)
+		return -1;
+	return dataset_strip(d, o->strip, o->nstrip, err);
 }

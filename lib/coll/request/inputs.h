@@ -14,6 +14,8 @@ struct input_options {
 	int ninclude;
 	const char **exclude;
 	int nexclude;
+	const char **strip; /* prefixes of tensor names */
+	int nstrip;
 	bool raw_file;    /* treat files as bytes */
 	bool takes_bytes; /* the command has raw_file: errors suggest it */
 };
@@ -22,6 +24,7 @@ struct input_source {
 	const struct input_options *o;
 	bool raw_file;   /* treat this input as bytes */
 	bool heads_only; /* as in dataset.h */
+	bool pieces;     /* as in dataset.h */
 	uint64_t memory; /* --memory */
 	struct job *job; /* its loop runs while a pipe is awaited or an archive is unpacked; NULL:
 	                    none */
@@ -36,8 +39,8 @@ struct input_source {
 int inputs_check(const struct input_options *, struct err *err);
 /* As dataset_open; if raw_file would help, the error suggests it. */
 int inputs_open(struct dataset *, const char *path, const struct input_source *, struct err *err);
-/* Apply include and exclude (dataset_select). A pattern of exclude that matches nothing is a
- * remark. */
+/* Apply include and exclude (dataset_select), then strip. A pattern of exclude that matches nothing
+ * is a remark. */
 int inputs_select(struct dataset *, const struct input_source *, struct err *err);
 
 #endif

@@ -67,6 +67,9 @@ S(FILES, "include", 0, "GLOB", LIST, files.include, FOR_INPUT,
   .agree = FOR_VERIFY)
 S(FILES, "exclude", 0, "GLOB", LIST, files.exclude, FOR_INPUT,
   "skip tensors whose names match; repeatable", .other = AT(files.nexclude), .agree = FOR_VERIFY)
+S(FILES, "strip", 0, "PREFIX", LIST, files.strip, FOR_INPUT,
+  "take this prefix from the names of tensors, after --include and --exclude; repeatable",
+  .other = AT(files.nstrip), .agree = FOR_VERIFY)
 S(FILES, "same", 0, NULL, FLAG, same, FOR_VERIFY,
   "also compare the files of each rank with each other (default: only file k of each rank with "
   "file k of the other ranks)",

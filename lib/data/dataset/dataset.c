@@ -74,8 +74,10 @@ int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, 
 
 int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, struct err *err)
 {
-	size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape, name_bytes = strlen(t->name) + 1;
-	char *kept = keep(d, shape_bytes + name_bytes, err);
+	const size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape;
+	const size_t piece_bytes = (size_t)t->npieces * sizeof *t->pieces;
+	const size_t name_bytes = strlen(t->name) + 1;
+	char *kept = keep(d, shape_bytes + piece_bytes + name_bytes, err);
 	struct tensor *tensors =
 	        kept ? err_grow(d->tensors, d->ntensors, sizeof *tensors, "the tensors", err)
 	             : NULL;
@@ -87,9 +89,31 @@ int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, stru
 	n->file = file;
 	if (shape_bytes)
 		memcpy(kept, t->shape, shape_bytes);
-	memcpy(kept + shape_bytes, t->name, name_bytes);
 	n->shape = (const uint64_t *)(const void *)kept;
-	n->name = kept + shape_bytes;
+	kept += shape_bytes;
+	if (piece_bytes)
+		memcpy(kept, t->pieces, piece_bytes);
+	n->pieces = (const struct tensor_piece *)(const void *)kept;
+	kept += piece_bytes;
+	memcpy(kept, t->name, name_bytes);
+	n->name = kept;
+	return 0;
+}
+
+int dataset_add_value(struct dataset *d, const char *name, const char *json, size_t len,
+                      struct err *err)
+{
+	const size_t n = strlen(name) + 1;
+	char *kept = keep(d, n + len + 1, err);
+	struct dataset_value *values =
+	        kept ? err_grow(d->values, d->nvalues, sizeof *values, "the values", err) : NULL;
+	if (!values)
+		return -1;
+	d->values = values;
+	memcpy(kept, name, n);
+	memcpy(kept + n, json, len);
+	kept[n + len] = '\0';
+	values[d->nvalues++] = (struct dataset_value){kept, kept + n};
 	return 0;
 }
 
@@ -98,10 +122,15 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
 }
 
-int dataset_sort(struct dataset *d, struct err *err)
+void dataset_order(struct dataset *d)
 {
 	if (d->ntensors > 1)
 		qsort(d->tensors, d->ntensors, sizeof *d->tensors, by_name);
+}
+
+int dataset_sort(struct dataset *d, struct err *err)
+{
+	dataset_order(d);
 	for (size_t i = 1; i < d->ntensors; i++) {
 		const struct tensor *a = &d->tensors[i - 1], *b = &d->tensors[i];
 		if (strcmp(a->name, b->name) == 0)
@@ -125,6 +154,7 @@ void dataset_close(struct dataset *d)
 	free(d->folders);
 	free(d->files);
 	free(d->tensors);
+	free(d->values);
 	free(d->path);
 	free(d->index);
 	free(d->index_metadata);
@@ -187,6 +217,27 @@ int dataset_pread(const struct dataset *d, int file, void *buf, size_t bytes, ui
                   struct err *err)
 {
 	return input_pread(d->files[file].fd, d->files[file].path, buf, bytes, pos, err);
+}
+
+int dataset_read(const struct dataset *d, const struct tensor *t, void *buf, size_t n, uint64_t at,
+                 struct err *err)
+{
+	const struct tensor_piece whole = {t->file, t->offset, t->bytes};
+	const struct tensor_piece *p = t->npieces ? t->pieces : &whole;
+	char *to = buf;
+	for (; n; p++) {
+		if (at >= p->bytes) {
+			at -= p->bytes;
+			continue;
+		}
+		const size_t part = n < p->bytes - at ? n : (size_t)(p->bytes - at);
+		if (dataset_pread(d, p->file, to, part, p->offset + at, err))
+			return -1;
+		to += part;
+		n -= part;
+		at = 0;
+	}
+	return 0;
 }
 
 void dataset_swap(enum dtype dtype, void *buf, size_t n)

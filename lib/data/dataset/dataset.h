@@ -32,6 +32,13 @@ struct tensor {
 	int file;              /* index in dataset.files */
 	uint64_t offset;       /* offset of its first byte in that file */
 	bool swapped, fortran; /* as in struct array_info */
+	/* Of a tensor that lies in several places: @npieces, which follow each other in C order and
+	 * have all its bytes. Owned by the dataset. Then file and offset are those of the first. */
+	const struct tensor_piece {
+		int file;
+		uint64_t offset, bytes;
+	} * pieces;
+	int npieces; /* 0: it lies in one place */
 };
 
 struct dataset_file {
@@ -53,7 +60,9 @@ struct dataset {
 	bool sharded; /* a sharded set: its output is a folder with files of the same names */
 	char *index;  /* sharded: the name of the index; NULL: none */
 	char *index_metadata; /* its "metadata" as JSON text; NULL: none */
-	bool selected;        /* dataset_select removed some tensors */
+	bool joined;          /* its tensors are joined from pieces: its files are not copied one by
+	                       * one */
+	bool selected;        /* its tensors are not all, or have other names than in the files */
 	struct dataset_file *files;
 	int nfiles;
 	bool tree; /* a folder of any files, with these folders; each is before its contents: */
@@ -62,9 +71,15 @@ struct dataset {
 		struct stat was;
 	} * folders;
 	int nfolders;
+	/* Values of a torch file that are no tensors, in the file's order. Outputs lack them. */
+	struct dataset_value {
+		const char *name; /* as of a tensor */
+		const char *json;
+	} * values;
+	size_t nvalues;
 	struct tensor *tensors; /* sorted by the bytes of their names: the canonical order */
 	size_t ntensors;
-	void *arena; /* owns names and shapes */
+	void *arena; /* owns names, shapes and values */
 };
 
 /* How to open inputs, including those that cannot seek. */
@@ -81,6 +96,8 @@ struct dataset_source {
 	/* The caller will read no elements: of an archive, only the headers of members are
 	 * unpacked. */
 	bool heads_only;
+	/* A file with pieces of tensors may be opened alone, as if they were tensors: to show it. */
+	bool pieces;
 	uint64_t memory; /* --memory: an archive may expand to this (npz.h) */
 	/* With raw_file: a folder is read with all its files and folders; this is called for each
 	 * other entry, which is skipped. NULL: folders are refused. */
@@ -105,6 +122,10 @@ struct dataset_patterns {
 };
 int dataset_select(struct dataset *, const struct dataset_patterns *, struct err *err);
 
+/* Take each of the @n prefixes, in this order, from the names that begin with it and have more.
+ * ERR_INPUT: two names become one; ERR_USAGE: the tensors have no names. */
+int dataset_strip(struct dataset *, const char *const *prefixes, int n, struct err *err);
+
 /* Is the dataset one array without a name? */
 bool dataset_is_array(const struct dataset *);
 /* Is the dataset an archive, whose members are in a spool? */
@@ -118,6 +139,9 @@ int dataset_same(const struct dataset *a, const struct dataset *b, struct err *e
  * tensor.fortran. ERR_INPUT, ERR_RESOURCE. */
 int dataset_to_c_order(struct dataset *, size_t memory, struct err *err);
 
+/* Read exactly @n bytes of the tensor from byte @at on, unchanged. As dataset_pread. */
+int dataset_read(const struct dataset *, const struct tensor *t, void *buf, size_t n, uint64_t at,
+                 struct err *err);
 /* Read exactly @bytes at @pos of file number @file, without a conversion. ERR_INPUT: the file has
  * become shorter. Thread-safe. */
 int dataset_pread(const struct dataset *, int file, void *buf, size_t bytes, uint64_t pos,

@@ -8,16 +8,21 @@
 int dataset_add_file(struct dataset *, int fd, const char *path, bool spooled, struct err *err);
 /* Append a deep copy of @t as a tensor of file @file. */
 int dataset_add_tensor(struct dataset *, const struct tensor *t, int file, struct err *err);
+/* Append a value; @json[len]: its text in JSON. */
+int dataset_add_value(struct dataset *, const char *name, const char *json, size_t len,
+                      struct err *err);
 /* Append the array @info as tensor @name. Its header is at @at in file @file. */
 int dataset_add_array(struct dataset *, const char *name, const struct array_info *info,
                       uint64_t at, int file, struct err *err);
 /* Add the tensors that the header of .safetensors file @file describes. */
 int dataset_add_safetensors(struct dataset *, int file, struct err *err);
-/* Sort the tensors by name. ERR_INPUT: a name appears twice. */
+/* Sort the tensors by name. */
+void dataset_order(struct dataset *);
+/* The same. ERR_INPUT: a name appears twice. */
 int dataset_sort(struct dataset *, struct err *err);
 
 /* Open the sharded set whose index or folder is d->path. */
-int dataset_open_set(struct dataset *, struct err *err);
+int dataset_open_set(struct dataset *, const struct dataset_source *, struct err *err);
 
 /* Open all files in the folder d->path. Their names are paths relative to it, sorted by bytes. */
 int dataset_open_tree(struct dataset *, const struct dataset_source *, struct err *err);

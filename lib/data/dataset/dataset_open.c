@@ -57,14 +57,24 @@ static bool is_fifo(const char *path)
 	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
 }
 
-/* The name says no format: what do the first bytes say? */
+/* A .bin may be a file of torch.save, and a name may say no format: what do the first bytes say? */
 static int find_format_of_file(struct dataset *d, const char *path, struct err *err)
 {
 	struct err unknown = ERR_INIT, unread = unknown;
 	struct stat st;
-	if (format_of(path, NULL, &d->format, &unknown) == 0)
+	const int named = format_of(path, NULL, &d->format, &unknown);
+	if (named == 0 && d->format != &format_raw)
 		return 0;
+	if (format_refusal(path))
+		return err_pass(err, &unknown);
 	int fd = input_open(path, &st, &unread);
+	if (fd >= 0 && foreign_is_torch(fd, (uint64_t)st.st_size))
+		d->format = &format_torch;
+	if (named == 0 || d->format == &format_torch) {
+		if (fd >= 0)
+			close(fd);
+		return 0;
+	}
 	int ret = fd < 0 ? 0 : foreign_check(fd, path, (uint64_t)st.st_size, err);
 	if (fd >= 0)
 		close(fd);
@@ -125,7 +135,7 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 	if (src->raw_file && src->skip && !pipe && path_is_folder(path))
 		return dataset_open_tree(d, src, err);
 	if (d->format->open_set && !pipe && (path_is_index(path) || path_is_folder(path)))
-		return d->format->open_set(d, err);
+		return d->format->open_set(d, src, err);
 	return open_file(d, path, pipe, src, hints, err);
 }
 

@@ -16,6 +16,8 @@
 #include "lib/data/files/input.h"
 #include "lib/data/formats/safetensors.h"
 #include "lib/data/formats/shard_index.h"
+#include "lib/data/torch/dcp.h"
+#include "lib/data/torch/fsdp.h"
 
 #define USUAL_INDEX "model.safetensors.index.json"
 
@@ -215,10 +217,17 @@ static int open_folder(struct dataset *d, struct err *err)
 	return ret;
 }
 
-int dataset_open_set(struct dataset *d, struct err *err)
+int dataset_open_set(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
+	const bool folder = path_is_folder(d->path);
+	if (folder && dcp_is_folder(d->path))
+		return dcp_open(d, source, err);
+	if (folder && fsdp_is_folder(d->path))
+		return fsdp_open(d, source, err);
 	d->sharded = true;
-	return path_is_folder(d->path) ? open_folder(d, err) : open_index(d, d->path, err);
+	if ((folder ? open_folder(d, err) : open_index(d, d->path, err)) < 0)
+		return -1;
+	return dcp_is_safetensors(d) ? dcp_join_safetensors(d, source, err) : 0;
 }
 
 /* ---- reading an output back ---- */

@@ -25,8 +25,19 @@ int sink_check_format(const char *path, const struct format *hint, const struct 
 int sink_add_like(struct sink *s, const char *path, const struct format *hint,
                   const struct dataset *like, struct place *places, struct err *err)
 {
-	const struct format *format = like->format;
+	const struct format *format = like->format, *named;
 	char endings[FORMAT_ENDINGS];
+	if (format->written) {
+		format = format->written;
+		if (strcmp(path, "-") != 0 &&
+		    (format_of(path, NULL, &named, NULL) < 0 || named != format))
+			return err_set(err, ERR_USAGE,
+			               "%s: the tensors of a %s file are written as %s: end its "
+			               "name in %s",
+			               path, like->format->name, format->name,
+			               format_endings(format, endings));
+		hint = NULL;
+	}
 	if (like->sharded)
 		return format->lay_out(s, path, like, places, err);
 	if (!format_is_array(format) && (path_is_folder(path) || path_is_index(path)))

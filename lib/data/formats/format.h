@@ -21,7 +21,7 @@ struct sink;
 
 struct format {
 	const char *name;        /* the name in --format and --json */
-	const char *suffixes[3]; /* of file names, in lower case; NULL-terminated */
+	const char *suffixes[4]; /* of file names, in lower case; NULL-terminated */
 	const char *index; /* the suffix of a set's index, for the format whose sets folders are;
 	                      NULL: no sets */
 	uint8_t number;    /* in messages between ranks: 1 to 127, never reused */
@@ -43,15 +43,19 @@ struct format {
 	int (*open)(struct dataset *, const struct dataset_source *, const struct array_hints *,
 	            struct err *);
 	/* Add the files and tensors of the set whose index or folder is dataset.path. */
-	int (*open_set)(struct dataset *, struct err *);
+	int (*open_set)(struct dataset *, const struct dataset_source *, struct err *);
 	/* Add the files of an output to the sink, with everything but the elements of @like's
 	 * tensors, and set the places of the elements. Called by sink_add_like, which has checked
 	 * @path. */
 	int (*lay_out)(struct sink *, const char *path, const struct dataset *like,
 	               struct place *places, struct err *);
+	/* For a format that is only read: outputs of its datasets have this one. NULL: their own.
+	 */
+	const struct format *written;
 };
 
-extern const struct format format_npy, format_raw, format_safetensors, format_npz;
+extern const struct format format_npy, format_raw, format_safetensors, format_npz, format_torch,
+        format_dcp;
 
 extern const struct format *const formats[];
 extern const size_t formats_len;
@@ -60,9 +64,10 @@ extern const char format_choices[]; /* "|npy|...": each name after a bar */
 const struct format *format_by_name(const char *name);  /* NULL: none, or @name is NULL */
 const struct format *format_by_number(unsigned number); /* or NULL */
 
+/* Why files of this name are never read; NULL: they may be. */
+const char *format_refusal(const char *path);
 /* The format of @path: @hint if not NULL, else by suffix, else for a folder the format of sets.
- * ERR_USAGE lists the formats if it is unknown; for .pt, .pth, .ckpt and other known formats the
- * error says what to do. */
+ * ERR_USAGE lists the formats if it is unknown, or says what to do (format_refusal). */
 int format_of(const char *path, const struct format *hint, const struct format **out,
               struct err *err);
 /* ".bin or .raw". Returns @buf. */

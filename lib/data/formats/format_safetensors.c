@@ -4,6 +4,7 @@
 #include "lib/data/files/input.h"
 #include "lib/data/formats/format_internal.h"
 #include "lib/data/formats/safetensors.h"
+#include "lib/data/torch/dcp.h"
 
 /* ---- reading ---- */
 
@@ -46,8 +47,15 @@ int dataset_add_safetensors(struct dataset *d, int file, struct err *err)
 static int open_file(struct dataset *d, const struct dataset_source *source,
                      const struct array_hints *hints, struct err *err)
 {
-	(void)source, (void)hints;
-	return dataset_add_safetensors(d, 0, err);
+	(void)hints;
+	if (dataset_add_safetensors(d, 0, err) < 0)
+		return -1;
+	if (!dcp_is_safetensors(d) || source->pieces)
+		return 0;
+	return err_set(err, ERR_INPUT,
+	               "%s: holds pieces of a distributed checkpoint, not whole tensors: name its "
+	               "folder",
+	               d->path);
 }
 
 /* ---- writing ---- */

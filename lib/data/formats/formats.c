@@ -22,18 +22,11 @@ const char format_choices[] =
         ;
 #undef FORMAT
 
-#define PICKLE                                                                                    \
-	"is a pickle, which can run code: save its tensors with safetensors.torch.save_file, or " \
-	"one "                                                                                    \
-	"of them with numpy.save(\"x.npy\", tensor.numpy())"
-
 /* Files of these formats are refused, with the reason. */
 static const struct {
 	const char *suffix, *why;
 } refused[] = {
-        {".pt", PICKLE},
-        {".pth", PICKLE},
-        {".ckpt", PICKLE},
+        {".distcp", "holds pieces of a distributed checkpoint: name its folder"},
         {".gguf",
          "holds quantised blocks, which cannot be reduced: start from the original weights"},
 };
@@ -107,19 +100,28 @@ static int unknown(const char *path, struct err *err)
 	char endings[256] = "", one[FORMAT_ENDINGS];
 	size_t n = 0;
 	for (size_t i = 0; i < formats_len && n < sizeof endings; i++)
-		n += (size_t)snprintf(endings + n, sizeof endings - n, "%s, ",
-		                      format_endings(formats[i], one));
+		if (formats[i]->suffixes[0])
+			n += (size_t)snprintf(endings + n, sizeof endings - n, "%s, ",
+			                      format_endings(formats[i], one));
 	return err_set(err, ERR_USAGE, "%s: unknown format: expected %sa folder, or --format %s",
 	               path, endings, format_choices + 1);
+}
+
+const char *format_refusal(const char *path)
+{
+	for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+		if (has_suffix(path, refused[i].suffix))
+			return refused[i].why;
+	return NULL;
 }
 
 int format_of(const char *path, const struct format *hint, const struct format **out,
               struct err *err)
 {
+	const char *why = hint ? NULL : format_refusal(path);
 	*out = hint;
-	for (size_t i = 0; !*out && i < sizeof refused / sizeof *refused; i++)
-		if (has_suffix(path, refused[i].suffix))
-			return err_set(err, ERR_USAGE, "%s: %s", path, refused[i].why);
+	if (why)
+		return err_set(err, ERR_USAGE, "%s: %s", path, why);
 	if (!*out)
 		*out = by_suffix(path);
 	if (!*out && path_is_folder(path))

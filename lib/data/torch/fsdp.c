@@ -1,0 +1,228 @@
+#include "lib/data/torch/fsdp.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/base/io.h"
+#include "lib/base/limits.h"
+#include "lib/base/path.h"
+#include "lib/base/vec.h"
+#include "lib/data/files/input.h"
+#include "lib/data/formats/format_internal.h"
+#include "lib/data/torch/pieces.h"
+#include "lib/data/torch/torch_archive.h"
+
+#define NAME "model_world_size_%d_rank_%d.pt"
+
+/* ---- the files ---- */
+
+/* Is it a name of these files? */
+static bool is_name(const char *name, int *size, int *rank)
+{
+	char again[64];
+	if (sscanf(name, NAME, size, rank) != 2 || *size < 1 || *size > JOB_MAX_SIZE || *rank < 0 ||
+	    *rank >= *size)
+		return false;
+	snprintf(again, sizeof again, NAME, *size, *rank);
+	return strcmp(again, name) == 0;
+}
+
+static int is_piece(const struct dirent *e)
+{
+	int size, rank;
+	return is_name(e->d_name, &size, &rank);
+}
+
+/* The size in the names of the folder's files; 0: there is none, or *err. */
+static int size_of(const char *folder, struct err *err)
+{
+	struct dirent **list = NULL;
+	int n = scandir(folder, &list, is_piece, alphasort), size = 0, rank, other;
+	if (n < 0) {
+		err_errno(err, ERR_INPUT, "%s: cannot list", folder);
+		return 0;
+	}
+	for (int i = 0; i < n; i++) {
+		is_name(list[i]->d_name, &other, &rank);
+		if (size && other != size && !err->code)
+			err_set(err, ERR_INPUT,
+			        "%s: holds the pieces of %d and of %d ranks: remove one of "
+			        "the two",
+			        folder, size, other);
+		size = other;
+		free(list[i]);
+	}
+	free(list);
+	return err->code ? 0 : size;
+}
+
+bool fsdp_is_folder(const char *folder)
+{
+	struct err why = ERR_INIT;
+	return size_of(folder, &why) > 0 || why.code;
+}
+
+/* ---- the tensors ---- */
+
+/* A tensor of one file. */
+struct part {
+	char *name;
+	enum dtype dtype;
+	int ndim;
+	uint64_t shape[ARRAY_MAX_DIMS]; /* of the whole */
+	struct tensor_box box;
+};
+
+struct collecting {
+	struct torch_spool spool;
+	int size; /* files */
+	int file; /* the one that is read */
+	VEC(struct part) parts;
+};
+
+static int take_part(void *ctx, const char *name, const struct torch_tensor *t,
+                     const struct strided *of, struct err *err)
+{
+	struct collecting *c = ctx;
+	struct part *p = vec_push(&c->parts);
+	if (!p)
+		return err_nomem(err, "the pieces of a checkpoint", sizeof *p);
+	*p = (struct part){.name = err_strdup(*name ? name : "tensor", "a name", err),
+	                   .dtype = t->dtype,
+	                   .ndim = t->ndim,
+	                   .box = {.file = c->file, .offset = of->at}};
+	if (!p->name)
+		return -1;
+	memcpy(p->shape, t->piece ? t->whole : t->shape, sizeof p->shape);
+	memcpy(p->box.size, t->shape, sizeof p->box.size);
+	if (t->piece)
+		memcpy(p->box.first, t->first, sizeof p->box.first);
+	return torch_spool_place(&c->spool, of, t->count * dtype_size(t->dtype), &p->box.file,
+	                         &p->box.offset, err);
+}
+
+/* Of all ranks' values those of rank 0 are kept. */
+static int take_value(void *ctx, const char *name, const struct pickle_value *v, struct err *err)
+{
+	static const char other[] = "\"a value\"";
+	struct collecting *c = ctx;
+	(void)v;
+	return c->file ? 0
+	               : dataset_add_value(c->spool.dataset, name, other, sizeof other - 1, err);
+}
+
+static int read_file(struct collecting *c, int size, int rank, struct err *err)
+{
+	struct dataset *d = c->spool.dataset;
+	const struct torch_archive_visitor visitor = {
+	        .pieces = true, .tensor = take_part, .other = take_value, .ctx = c};
+	struct torch_archive a;
+	char name[64];
+	struct stat st;
+	snprintf(name, sizeof name, NAME, size, rank);
+	char *path = path_join(d->path, name, err);
+	int fd = path ? input_open(path, &st, err) : -1;
+	c->file = fd < 0 ? -1 : dataset_add_file(d, fd, path, false, err);
+	free(path);
+	if (c->file < 0)
+		return -1;
+	const struct dataset_file *f = &d->files[c->file];
+	if (torch_archive_open(&a, f->fd, f->path, 0, f->size, err))
+		return -1;
+	int ret = torch_archive_visit(&a, &visitor, err);
+	torch_archive_release(&a);
+	return ret;
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct part *x = a, *y = b;
+	const int d = strcmp(x->name, y->name);
+	return d ? d : x->box.file < y->box.file ? -1 : x->box.file > y->box.file;
+}
+
+static bool same_place(const struct tensor_box *a, const struct tensor_box *b, int ndim)
+{
+	const size_t n = (size_t)ndim * sizeof *a->first;
+	return memcmp(a->first, b->first, n) == 0 && memcmp(a->size, b->size, n) == 0;
+}
+
+/* Join the @n parts of one tensor. Of replicas the first counts. */
+static int join_one(struct collecting *c, const struct part *p, size_t n, struct err *err)
+{
+	const struct dataset *d = c->spool.dataset;
+	struct array_info info = {.dtype = p->dtype, .ndim = p->ndim};
+	struct tensor_box *boxes = err_calloc(n, sizeof *boxes, "the pieces", err);
+	int ret = boxes ? 0 : -1, nboxes = 0;
+	memcpy(info.shape, p->shape, sizeof info.shape);
+	if (ret == 0 && array_count(&info))
+		ret = err_set(err, ERR_INPUT, "%s: tensor '%.200s' is too large", d->path, p->name);
+	for (size_t k = 0; ret == 0 && k < n; k++) {
+		bool replica = false;
+		if (p[k].dtype != p->dtype || p[k].ndim != p->ndim ||
+		    memcmp(p[k].shape, p->shape, sizeof p->shape) != 0)
+			ret = err_set(err, ERR_INPUT,
+			              "%s: tensor '%.200s' has another type or shape than in %s",
+			              d->files[p[k].box.file].path, p->name,
+			              d->files[p->box.file].path);
+		for (int i = 0; i < nboxes && !replica; i++)
+			replica = same_place(&boxes[i], &p[k].box, p->ndim);
+		if (!replica)
+			boxes[nboxes++] = p[k].box;
+	}
+	const struct tensor whole = {.name = p->name,
+	                             .dtype = p->dtype,
+	                             .ndim = p->ndim,
+	                             .shape = info.shape,
+	                             .count = info.count,
+	                             .bytes = array_bytes(&info)};
+	if (ret == 0)
+		ret = pieces_join(&c->spool, &whole, boxes, nboxes, err);
+	free(boxes);
+	return ret;
+}
+
+static int join_all(void *arg, struct err *err)
+{
+	struct collecting *c = arg;
+	for (int r = 0; r < c->size; r++)
+		if (read_file(c, c->size, r, err))
+			return -1;
+	const size_t n = c->parts.n;
+	const struct part *p = c->parts.v;
+	if (!n)
+		return err_set(err, ERR_INPUT, "%s: holds no tensor", c->spool.dataset->path);
+	qsort(c->parts.v, n, sizeof *c->parts.v, by_name);
+	for (size_t i = 0, same; i < n; i += same) {
+		same = 1;
+		while (i + same < n && strcmp(p[i].name, p[i + same].name) == 0)
+			same++;
+		if (join_one(c, &p[i], same, err))
+			return -1;
+	}
+	return torch_spool_end(&c->spool, err);
+}
+
+int fsdp_open(struct dataset *d, const struct dataset_source *source, struct err *err)
+{
+	struct err why = ERR_INIT;
+	const int size = size_of(d->path, &why);
+	struct collecting c = {.size = size};
+	char what[512];
+	torch_spool_init(&c.spool, d, source);
+	d->format = &format_torch;
+	d->joined = true;
+	if (!size)
+		return err_pass(err, &why);
+	snprintf(what, sizeof what, "the %d files of %.400s", size, d->path);
+	int ret = need_descriptors(size + SPARE_DESCRIPTORS, what, err);
+	if (ret == 0)
+		ret = torch_spool_aside(&c.spool, join_all, &c, err);
+	for (size_t i = 0; i < c.parts.n; i++)
+		free(c.parts.v[i].name);
+	free(c.parts.v);
+	return ret;
+}

@@ -1,0 +1,218 @@
+#!/usr/bin/env bats
+# Files of torch.save: real ones of torch 2.15 (tests/golden/torch), and such as no torch writes.
+
+load helpers
+
+GOLDEN=$ROOT/tests/golden/torch
+
+@test "every tensor of what torch writes is read, bit for bit, views and tied ones too" {
+	local name
+	for name in types views state_dict training parameters list; do
+		collctl allreduce -n 1 -q "$GOLDEN/$name.pt" -o out.safetensors
+		oracle torch_oracle check "$name.pt" out.safetensors
+	done
+}
+
+@test "ranks may have files of torch.save and .safetensors of the same tensors" {
+	local r
+	collctl allreduce -n 1 -q "$GOLDEN/state_dict.pt" -o in.1.safetensors
+	cp "$GOLDEN/state_dict.pt" in.0.pt
+	cp "$GOLDEN/state_dict.pt" in.2.bin # as Hugging Face names them
+	start_serve
+	make_secret
+	for r in 0 1 2; do
+		spawn_rank "$r" "$COLLCTL" allreduce --op max -R "$STORE" -r "$r" -n 3 --secret-file "$SECRET" in."$r".* -o "out.$r.safetensors"
+	done
+	wait_ranks
+	assert_ranks 3 0
+	for r in 0 1 2; do oracle torch_oracle check state_dict.pt "out.$r.safetensors"; done
+}
+
+@test "88: what is not read is refused by name, and nothing of it is run" {
+	local says name
+	while IFS=: read -r name says; do
+		run --separate-stderr collctl allreduce -n 1 "$GOLDEN/$name.pt" -o out.safetensors
+		assert_equal "$status" 3
+		[[ $stderr == *"$name.pt: $says"* ]] || fail "$name: $stderr"
+		run --separate-stderr collctl info "$GOLDEN/$name.pt"
+		assert_equal "$status" 3
+		[[ $stderr == *"$name.pt: $says"* ]] || fail "$name: $stderr"
+	done <<-'END'
+		legacy:is a pickle, as torch.save wrote it before version 1.6: load it with torch and save it again
+		module:its pickle names '__main__.Net', which is no part of tensors and plain values; nothing of it was run
+		script:is a TorchScript program, which is not read: save its tensors by torch.save(module.state_dict(), ...)
+		sparse:tensor 's': is sparse, which is not read: save it by .to_dense()
+	END
+	assert_not_exists out.safetensors
+}
+
+@test "an output that is no .safetensors: 2, by name" {
+	local out
+	for out in out.pt out.npz out; do
+		run --separate-stderr collctl allreduce -n 1 "$GOLDEN/list.pt" -o "$out"
+		assert_equal "$status" 2
+		[[ $stderr == *"$out: the tensors of a torch file are written as safetensors: end its name in .safetensors"* ]] || fail "$stderr"
+		assert_not_exists "$out"
+	done
+}
+
+@test "a file that was cut short, or has other bytes at its end: 3, before any data move" {
+	local n bytes
+	bytes=$(stat -c %s "$GOLDEN/views.pt")
+	for n in 0 1 900 $((bytes - 1)); do
+		head -c "$n" "$GOLDEN/views.pt" >cut.pt
+		run --separate-stderr collctl allreduce -n 1 cut.pt -o out.safetensors
+		assert_equal "$status" 3
+		[[ $stderr == *'cut.pt: '* ]] || fail "$stderr"
+		assert_not_exists out.safetensors
+	done
+}
+
+@test "through a link, a pipe and an empty name; a name that a file chose leads nowhere" {
+	ln -s "$GOLDEN/list.pt" link.pt
+	collctl allreduce -n 1 -q link.pt -o out.safetensors
+	oracle torch_oracle check list.pt out.safetensors
+	collctl allreduce -n 1 -q --format torch - -o out.safetensors <"$GOLDEN/list.pt"
+	oracle torch_oracle check list.pt out.safetensors
+	run --separate-stderr collctl info ''
+	((status != 0))
+}
+
+@test "a broadcast of the file copies its bytes" {
+	collctl run -n 2 -- broadcast -q "$GOLDEN/training.pt" -o 'copy.{rank}.pt'
+	cmp "$GOLDEN/training.pt" copy.1.pt
+	collctl run -n 2 -- broadcast -q --raw-file "$GOLDEN/module.pt" -o 'copy.{rank}.pt'
+	cmp "$GOLDEN/module.pt" copy.1.pt
+}
+
+@test "a file of a big-endian machine" {
+	oracle torch_oracle big little.pt 4000
+	oracle torch_oracle big big.pt 4000 big
+	collctl allreduce -n 1 -q little.pt -o little.safetensors
+	collctl allreduce -n 1 -q big.pt -o big.safetensors
+	cmp little.safetensors big.safetensors
+	collctl verify -n 1 --same little.pt big.pt
+}
+
+@test "--each: model.pt becomes model.safetensors in the folder" {
+	cp "$GOLDEN"/{list,state_dict}.pt .
+	collctl run -n 2 -- allreduce --each -q --op max list.pt state_dict.pt -o 'out.{rank}'
+	assert_equal "$(cd out.1 && echo *)" 'list.safetensors state_dict.safetensors'
+	oracle torch_oracle check state_dict.pt out.1/state_dict.safetensors
+}
+
+@test "87: a view that repeats elements takes no more than --memory says" {
+	oracle torch_oracle expand small.pt 1000
+	collctl allreduce -n 1 -q small.pt -o out.safetensors
+	assert_equal "$(stat -c %s out.safetensors)" 4104
+	oracle torch_oracle expand large.pt $((1 << 40))
+	run --separate-stderr collctl allreduce -n 1 large.pt -o large.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'large.pt: its tensors repeat elements: they have more than 100 times'* ]] || fail "$stderr"
+	assert_not_exists large.safetensors
+}
+
+# ---- distributed checkpoints ----
+
+@test "a distributed checkpoint of either kind is its whole tensors" {
+	local name
+	for name in dcp dcp_safetensors; do
+		collctl allreduce -n 1 -q "$GOLDEN/$name" -o out.safetensors
+		oracle torch_oracle check dcp out.safetensors
+	done
+	collctl run -n 2 -- allreduce -q --op max "$GOLDEN/dcp" -o 'max.{rank}.safetensors'
+	cmp max.1.safetensors out.safetensors
+	collctl verify -n 1 --same "$GOLDEN/dcp" "$GOLDEN/dcp_safetensors" out.safetensors
+}
+
+@test "the files of FSDP ranks are their whole tensors; one that is missing is named" {
+	mkdir in
+	cp "$GOLDEN"/model_world_size_2_rank_?.pt in
+	collctl allreduce -n 1 -q in -o out.safetensors
+	oracle torch_oracle check dcp out.safetensors
+	collctl info in/model_world_size_2_rank_1.pt
+	rm in/model_world_size_2_rank_1.pt
+	run --separate-stderr collctl allreduce -n 1 -q in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'in/model_world_size_2_rank_1.pt: '*'No such file'* ]] || fail "$stderr"
+	cp "$GOLDEN/model_world_size_2_rank_1.pt" in/model_world_size_3_rank_1.pt
+	run --separate-stderr collctl allreduce -n 1 -q in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'in: holds the pieces of 2 and of 3 ranks'* ]] || fail "$stderr"
+}
+
+@test "pieces along any axes, in rows and in blocks, uneven and empty ones" {
+	local i=0 cut shape
+	while read -r shape cut; do
+		# shellcheck disable=SC2086
+		oracle torch_oracle pieces "in.$((++i))" $shape $cut
+		collctl allreduce -n 1 -q "in.$i" -o out.safetensors
+		oracle torch_oracle whole out.safetensors $shape
+	done <<-'END'
+		7 0:7
+		7 0:3 3:3 3:7
+		6,4 0:3,0:4 3:6,0:4
+		5,6 0:5,3:6 0:5,0:3
+		5,6 0:2,0:3 2:5,0:3 0:2,3:6 2:5,3:6
+		4,3,5 0:4,0:1,0:5 0:4,1:3,0:5
+		1,3,5 0:1,0:1,0:5 0:1,1:3,0:5
+		2,2,6 0:2,0:2,0:1 0:2,0:2,1:6
+	END
+}
+
+@test "pieces that are missing, twice or outside: 3, the tensor and the place" {
+	local n=0 says shape cut
+	while IFS='|' read -r shape cut says; do
+		# shellcheck disable=SC2086
+		oracle torch_oracle pieces "in.$((++n))" $shape $cut
+		run --separate-stderr collctl allreduce -n 1 "in.$n" -o out.safetensors
+		assert_equal "$status" 3
+		[[ $stderr == *"in.$n: tensor 'w' $says"* ]] || fail "$cut: $stderr"
+	done <<-'END'
+		6,4|0:2,0:4 3:6,0:4|has 24 elements: its pieces have 20 of them
+		6,4|0:3,0:4 2:6,0:4|(6, 4): another piece has elements of the piece [2:6, 0:4] of shard-1.safetensors
+		6,4|0:3,0:4 0:3,0:4 3:6,0:4|(6, 4): another piece has elements of the piece
+	END
+	assert_not_exists out.safetensors
+}
+
+@test "a distributed checkpoint that lies: no name leads outside, a piece must be as .metadata says" {
+	local bytes
+	cp -r "$GOLDEN/dcp" in
+	chmod -R u+w in
+	sed -i 's/__1_0.distcp/..\/\/passwd../' in/.metadata
+	run --separate-stderr collctl info in
+	assert_equal "$status" 3
+	rm -r in
+	cp -r "$GOLDEN/dcp" in
+	chmod -R u+w in
+	bytes=$(stat -c %s in/__1_0.distcp)
+	truncate -s $((bytes - 1)) in/__1_0.distcp
+	run --separate-stderr collctl allreduce -n 1 in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *"in/__1_0.distcp: ends before a piece that .metadata says is in it"* ]] || fail "$stderr"
+	rm in/__1_0.distcp
+	run --separate-stderr collctl allreduce -n 1 in -o out.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *'in/__1_0.distcp: '*'No such file'* ]] || fail "$stderr"
+	run --separate-stderr collctl run -n 2 -- broadcast "$GOLDEN/dcp" -o out
+	assert_equal "$status" 2
+	[[ $stderr == *'is a folder of pieces of tensors: broadcast --raw-file copies it'* ]] || fail "$stderr"
+	collctl run -n 2 -- broadcast -q --raw-file "$GOLDEN/dcp" -o 'copy.{rank}'
+	diff -r copy.1 "$GOLDEN/dcp"
+}
+
+@test "93: a piece is never averaged as if it were the whole" {
+	local dcp=$GOLDEN/dcp_safetensors/shard-00001-model-00001-of-00001.safetensors
+	run --separate-stderr collctl run -n 2 -- allreduce --op avg "$dcp" -o 'out.{rank}.safetensors'
+	assert_equal "$status" 3
+	[[ $stderr == *'holds pieces of a distributed checkpoint, not whole tensors: name its folder'* ]] || fail "$stderr"
+	collctl info "$dcp"
+	run --separate-stderr collctl allreduce -n 1 "$GOLDEN/dcp/__0_0.distcp" -o out.safetensors
+	assert_equal "$status" 2
+	[[ $stderr == *'__0_0.distcp: holds pieces of a distributed checkpoint: name its folder'* ]] || fail "$stderr"
+	run --separate-stderr collctl run -n 2 -- allreduce --op avg "$GOLDEN/model_world_size_2_rank_{rank}.pt" -o 'out.{rank}.safetensors'
+	assert_equal "$status" 3
+	[[ $stderr == *"tensor 'w0': is a piece of a DTensor, which is no whole tensor"* ]] || fail "$stderr"
+	assert_equal "$(compgen -G 'out.*')" ''
+}
