@@ -147,7 +147,7 @@ GOLDEN=$ROOT/tests/golden/torch
 		# shellcheck disable=SC2086
 		oracle torch_oracle pieces "in.$((++i))" $shape $cut
 		collctl allreduce -n 1 -q "in.$i" -o out.safetensors
-		oracle torch_oracle whole out.safetensors $shape
+		oracle torch_oracle whole out.safetensors "$shape"
 	done <<-'END'
 		7 0:7
 		7 0:3 3:3 3:7

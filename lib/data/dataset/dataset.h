@@ -96,7 +96,8 @@ struct dataset_source {
 	/* The caller will read no elements: of an archive, only the headers of members are
 	 * unpacked. */
 	bool heads_only;
-	/* A file with pieces of tensors may be opened alone, as if they were tensors: to show it. */
+	/* A file with pieces of tensors may be opened alone, as if they were tensors: to show it.
+	 */
 	bool pieces;
 	uint64_t memory; /* --memory: an archive may expand to this (npz.h) */
 	/* With raw_file: a folder is read with all its files and folders; this is called for each
