@@ -76,10 +76,7 @@ void request_init(struct coll_request *r, enum coll_work work)
 
 void request_release(struct coll_request *r)
 {
-	free(r->outputs);
-	free(r->files.include);
-	free(r->files.exclude);
-	free(r->counts);
-	free(r->weights);
+	for (size_t i = 0; i < request_settings_len; i++)
+		setting_release(&request_settings[i], r);
 	*r = (struct coll_request){0};
 }

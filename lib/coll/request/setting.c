@@ -452,6 +452,15 @@ void setting_default(const struct setting *s, void *base)
 		setting_read(&of, base, s->def, s->name, NULL);
 }
 
+void setting_release(const struct setting *s, void *base)
+{
+	void **member = (void **)((char *)base + s->offset);
+	if (s->kind != SETTING_LIST && s->kind != SETTING_ROWS && s->kind != SETTING_WEIGHTS)
+		return;
+	free(*member);
+	*member = NULL;
+}
+
 /* ---- a value as text ---- */
 
 static void list_text(struct buf *out, const char *const *list, int n)

@@ -136,6 +136,8 @@ int setting_read(const struct setting *, void *base, const char *text, const cha
                  struct err *err);
 /* Set the member of *base to the default, if there is one. Does not set the bool at `have`. */
 void setting_default(const struct setting *, void *base);
+/* Free the member, if its kind is malloced, and set it to NULL. */
+void setting_release(const struct setting *, void *base);
 /* Write the choices to @buf[cap]: "sum, prod, min". Returns @buf. */
 const char *setting_choices(const struct setting *, char *buf, size_t cap);
 

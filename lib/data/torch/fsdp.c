@@ -36,33 +36,32 @@ static int is_piece(const struct dirent *e)
 	return is_name(e->d_name, &size, &rank);
 }
 
-/* The size in the names of the folder's files; 0: there is none, or *err. */
-static int size_of(const char *folder, struct err *err)
+/* The sizes in the names of the folder's files: the least and the greatest, both 0 if it has none.
+ */
+static int list_sizes(const char *folder, int *least, int *most, struct err *err)
 {
 	struct dirent **list = NULL;
-	int n = scandir(folder, &list, is_piece, alphasort), size = 0, rank, other;
-	if (n < 0) {
-		err_errno(err, ERR_INPUT, "%s: cannot list", folder);
-		return 0;
-	}
+	int n = scandir(folder, &list, is_piece, alphasort), size, rank;
+	*least = *most = 0;
+	if (n < 0)
+		return err_errno(err, ERR_INPUT, "%s: cannot list", folder);
 	for (int i = 0; i < n; i++) {
-		is_name(list[i]->d_name, &other, &rank);
-		if (size && other != size && !err->code)
-			err_set(err, ERR_INPUT,
-			        "%s: holds the pieces of %d and of %d ranks: remove one of "
-			        "the two",
-			        folder, size, other);
-		size = other;
+		is_name(list[i]->d_name, &size, &rank);
+		if (!i || size < *least)
+			*least = size;
+		if (size > *most)
+			*most = size;
 		free(list[i]);
 	}
 	free(list);
-	return err->code ? 0 : size;
+	return 0;
 }
 
 bool fsdp_is_folder(const char *folder)
 {
-	struct err why = ERR_INIT;
-	return size_of(folder, &why) > 0 || why.code;
+	struct err ignored = ERR_INIT;
+	int least, most;
+	return list_sizes(folder, &least, &most, &ignored) == 0 && most > 0;
 }
 
 /* ---- the tensors ---- */
@@ -208,17 +207,20 @@ static int join_all(void *arg, struct err *err)
 
 int fsdp_open(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
-	struct err why = ERR_INIT;
-	const int size = size_of(d->path, &why);
-	struct collecting c = {.size = size};
+	struct collecting c = {0};
+	int other;
 	char what[512];
 	torch_spool_init(&c.spool, d, source);
 	d->format = &format_torch;
 	d->joined = true;
-	if (!size)
-		return err_pass(err, &why);
-	snprintf(what, sizeof what, "the %d files of %.400s", size, d->path);
-	int ret = need_descriptors(size + SPARE_DESCRIPTORS, what, err);
+	if (list_sizes(d->path, &other, &c.size, err))
+		return -1;
+	if (other != c.size)
+		return err_set(err, ERR_INPUT,
+		               "%s: holds the pieces of %d and of %d ranks: remove one of the two",
+		               d->path, other, c.size);
+	snprintf(what, sizeof what, "the %d files of %.400s", c.size, d->path);
+	int ret = need_descriptors(c.size + SPARE_DESCRIPTORS, what, err);
 	if (ret == 0)
 		ret = torch_spool_aside(&c.spool, join_all, &c, err);
 	for (size_t i = 0; i < c.parts.n; i++)

@@ -13,7 +13,7 @@ struct tensor_box {
 	uint64_t offset; /* bytes: its elements begin there, in C order */
 };
 
-#define PIECES_MAX 65536 /* of a tensor */
+#define PIECES_MAX 16384 /* of a tensor */
 /* Append @whole (its name, dtype and shape) with the elements of the @n boxes, which are sorted.
  * ERR_INPUT names the tensor and the place in it: a box leaves it, has elements of another one, or
  * elements are missing. */
