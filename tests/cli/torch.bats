@@ -94,6 +94,20 @@ GOLDEN=$ROOT/tests/golden/torch
 	collctl verify -n 1 --same little.pt big.pt
 }
 
+@test "--strip, twice, after --include; two names that become one; a prefix that is empty" {
+	collctl allreduce -n 1 -q --include 'model.*' --strip model. --strip l1. "$GOLDEN/training.pt" -o out.safetensors
+	collctl info --json out.safetensors >j
+	assert_equal "$(json j '[.tensors[].name] | join(" ")')" 'bias emb.weight out.weight weight'
+	run --separate-stderr collctl allreduce -n 1 --strip optimizer.state.0. --strip optimizer.state.1. "$GOLDEN/training.pt" -o two.safetensors
+	assert_equal "$status" 3
+	[[ $stderr == *"two tensors have the name 'exp_avg' after --strip"* ]] || fail "$stderr"
+	run -2 collctl allreduce -n 1 --strip '' "$GOLDEN/training.pt" -o two.safetensors
+	assert_not_exists two.safetensors
+	collctl run -n 2 -- broadcast -q --strip emb. "$GOLDEN/state_dict.pt" -o 'copy.{rank}.safetensors'
+	collctl info --json copy.1.safetensors >j
+	assert_equal "$(json j '[.tensors[].name] | join(" ")')" 'l1.bias l1.weight out.weight weight'
+}
+
 @test "--each: model.pt becomes model.safetensors in the folder" {
 	cp "$GOLDEN"/{list,state_dict}.pt .
 	collctl run -n 2 -- allreduce --each -q --op max list.pt state_dict.pt -o 'out.{rank}'
@@ -139,6 +153,22 @@ GOLDEN=$ROOT/tests/golden/torch
 	run --separate-stderr collctl allreduce -n 1 -q in -o out.safetensors
 	assert_equal "$status" 3
 	[[ $stderr == *'in: holds the pieces of 2 and of 3 ranks'* ]] || fail "$stderr"
+}
+
+@test "a folder of pieces: its name may end in anything; --each; kinds beside each other" {
+	cp -r "$GOLDEN/dcp" last.ckpt
+	collctl allreduce -n 1 -q last.ckpt -o out.safetensors
+	oracle torch_oracle check dcp out.safetensors
+	collctl allreduce -n 1 -q --each last.ckpt "$GOLDEN/dcp_safetensors" -o each
+	cmp each/last.ckpt.safetensors each/dcp_safetensors.safetensors
+	run --separate-stderr collctl run -n 2 -- broadcast --each out.safetensors last.ckpt -o 'copy.{rank}'
+	assert_equal "$status" 2
+	cp out.safetensors last.ckpt
+	run --separate-stderr collctl info last.ckpt
+	assert_equal "$status" 3
+	[[ $stderr == *'last.ckpt: holds checkpoints of several kinds'* ]] || fail "$stderr"
+	collctl info --format safetensors last.ckpt
+	collctl info --format dcp last.ckpt
 }
 
 @test "pieces along any axes, in rows and in blocks, uneven and empty ones" {

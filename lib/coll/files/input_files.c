@@ -118,9 +118,9 @@ static void note_values(struct collective *c, const struct dataset *d)
 	char text[512];
 	if (!d->nvalues || (c->request->kind == COLL_BROADCAST && !d->selected))
 		return;
-	snprintf(text, sizeof text,
-	         "%.300s: %zu values that are no tensors are left out ('collctl info' lists them)",
-	         d->path, d->nvalues);
+	snprintf(text, sizeof text, "%.300s: %zu %s left out ('collctl info' lists what)", d->path,
+	         d->nvalues,
+	         d->nvalues == 1 ? "value that is no tensor is" : "values that are no tensors are");
 	note_input(c, text);
 }
 
@@ -160,7 +160,8 @@ static int choose_content(struct collective *c, struct err *err)
 	bool selected = false;
 	for (int k = 0; k < c->transfer.ninputs; k++) {
 		selected |= c->transfer.inputs[k].selected;
-		if (c->request->each && c->transfer.inputs[k].sharded)
+		if (c->request->each &&
+		    (c->transfer.inputs[k].sharded || c->transfer.inputs[k].joined))
 			return err_set(err, ERR_USAGE,
 			               "%s: --each takes files, not sets: broadcast the set "
 			               "without --each",

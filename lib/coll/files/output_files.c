@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "lib/base/path.h"
 #include "lib/base/text.h"
@@ -237,8 +238,12 @@ char *files_each_output(const char *folder, const struct dataset *d, struct err 
 	const struct format *written = d->format->written;
 	if (!in || !written)
 		return in;
-	char *dot = strrchr(path_name(in), '.');
-	const int len = dot && dot > path_name(in) ? (int)(dot - in) : (int)strlen(in);
+	const char *dot = strrchr(path_name(in), '.');
+	bool cut = false;
+	for (int i = 0; dot && !d->joined && d->format->suffixes[i]; i++)
+		cut |= strcasecmp(dot, d->format->suffixes[i]) == 0;
+	cut |= dot && !d->joined && strcmp(dot, ".bin") == 0;
+	const int len = cut ? (int)(dot - in) : (int)strlen(in);
 	char *out = err_asprintf("a path", err, "%.*s%s", len, in, written->suffixes[0]);
 	free(in);
 	return out;

@@ -133,6 +133,9 @@ int dataset_sort(struct dataset *d, struct err *err)
 	dataset_order(d);
 	for (size_t i = 1; i < d->ntensors; i++) {
 		const struct tensor *a = &d->tensors[i - 1], *b = &d->tensors[i];
+		if (strcmp(a->name, b->name) == 0 && a->file == b->file)
+			return err_set(err, ERR_INPUT, "%s: two tensors have the name '%.200s'",
+			               d->path, a->name);
 		if (strcmp(a->name, b->name) == 0)
 			return err_set(err, ERR_INPUT, "%s: tensor '%.200s' is in both %s and %s",
 			               d->path, a->name, d->files[a->file].name,

@@ -63,6 +63,8 @@ static int find_format_of_file(struct dataset *d, const char *path, struct err *
 	struct err unknown = ERR_INIT, unread = unknown;
 	struct stat st;
 	const int named = format_of(path, NULL, &d->format, &unknown);
+	if (named == 0 && d->format == &format_torch && path_is_folder(path))
+		d->format = &format_safetensors; /* folders are sets, whatever their names end in */
 	if (named == 0 && d->format != &format_raw)
 		return 0;
 	if (format_refusal(path))

@@ -204,6 +204,14 @@ static int with_names(struct dataset *d, int (*is)(const struct dirent *),
 	return ret;
 }
 
+static bool holds_safetensors(const char *folder)
+{
+	struct dirent **list = NULL;
+	const int n = scandir(folder, &list, is_shard, by_bytes);
+	free_list(list, n);
+	return n > 0;
+}
+
 static int open_folder(struct dataset *d, struct err *err)
 {
 	int ret = with_names(d, is_index, open_indexed, err);
@@ -220,9 +228,18 @@ static int open_folder(struct dataset *d, struct err *err)
 int dataset_open_set(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
 	const bool folder = path_is_folder(d->path);
-	if (folder && dcp_is_folder(d->path))
+	const bool asked = source->hints && source->hints->format; /* for .safetensors */
+	const bool dcp = folder && !asked && dcp_is_folder(d->path);
+	const bool fsdp = folder && !asked && fsdp_is_folder(d->path);
+	if (dcp + fsdp + ((dcp || fsdp) && holds_safetensors(d->path)) > 1)
+		return err_set(err, ERR_INPUT,
+		               "%s: holds checkpoints of several kinds%s%s: choose one by --format "
+		               "safetensors, dcp or torch",
+		               d->path, dcp ? ", .metadata" : "",
+		               fsdp ? ", model_world_size_N_rank_R.pt" : "");
+	if (dcp)
 		return dcp_open(d, source, err);
-	if (folder && fsdp_is_folder(d->path))
+	if (fsdp)
 		return fsdp_open(d, source, err);
 	d->sharded = true;
 	if ((folder ? open_folder(d, err) : open_index(d, d->path, err)) < 0)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/offload.h"
 #include "lib/base/path.h"
 #include "lib/data/files/input.h"
 #include "lib/data/formats/format_internal.h"
@@ -13,6 +14,7 @@
 #include "lib/data/torch/torch_archive.h"
 
 #define METADATA     ".metadata"
+#define FIELDS_MAX   64 /* of a class: far more than it has */
 #define METADATA_MAX (100u << 20)
 
 bool dcp_is_folder(const char *folder)
@@ -106,7 +108,8 @@ static const struct pickle_value *state_of(const struct pickle_value *v, const c
 	const struct pickle_global *g = v->record->callable->global;
 	if (g->name_len != strlen(class) || memcmp(g->name, class, g->name_len) != 0)
 		return NULL;
-	return v->record->state && v->record->state->kind == PICKLE_DICT ? v->record->state : NULL;
+	const struct pickle_value *state = v->record->state;
+	return state && state->kind == PICKLE_DICT && state->n <= 2 * FIELDS_MAX ? state : NULL;
 }
 
 /* ---- what is stored ---- */
@@ -145,7 +148,10 @@ static int find_file(struct checkpoint *c, const struct pickle_value *name)
 			return i;
 	char *text = err_strndup(name->text, name->n, "a path", c->err);
 	int file = -1;
-	if (text && path_check_plain(text, ERR_INPUT, c->err) == 0) {
+	struct err why = ERR_INIT;
+	if (text && path_check_plain(text, ERR_INPUT, &why) < 0)
+		err_set(c->err, why.code, "%s/%s: %s", d->path, METADATA, why.text);
+	else if (text) {
 		char *path = path_join(d->path, text, c->err);
 		int fd = path ? input_open(path, &st, c->err) : -1;
 		if (fd >= 0)
@@ -205,6 +211,9 @@ static int read_storage(struct checkpoint *c, const struct pickle_value *storage
 		                &c->stored[c->nstored++]))
 			return -1;
 	qsort(c->stored, c->nstored, sizeof *c->stored, by_place);
+	for (size_t i = 1; i < c->nstored; i++)
+		if (by_place(&c->stored[i - 1], &c->stored[i]) == 0)
+			return malformed(c, "a piece is stored twice");
 	return 0;
 }
 
@@ -299,7 +308,9 @@ static int add_tensor(struct checkpoint *c, const struct pickle_value *key, cons
 	struct tensor_box *boxes = err_calloc(chunks->n + 1, sizeof *boxes, "the pieces", c->err);
 	int ret = boxes ? 0 : -1;
 	for (uint32_t i = 0; ret == 0 && i < chunks->n; i++)
-		ret = find_piece(c, key, &whole, chunks->items[i], &boxes[i]);
+		ret = offload_stopped(c->err) < 0
+		              ? -1
+		              : find_piece(c, key, &whole, chunks->items[i], &boxes[i]);
 	if (ret == 0)
 		ret = pieces_join(&c->spool, &whole, boxes, (int)chunks->n, c->err);
 	free(boxes);

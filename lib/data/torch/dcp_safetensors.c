@@ -145,6 +145,7 @@ int dcp_join_safetensors(struct dataset *d, const struct dataset_source *source,
 	p.v = v;
 	d->tensors = NULL;
 	d->ntensors = 0;
+	d->format = &format_dcp;
 	d->sharded = false;
 	d->joined = true;
 	int ret = read_infos(&p, nfiles, err);

@@ -11,6 +11,7 @@
 #include "lib/base/buf.h"
 #include "lib/data/formats/foreign.h"
 #include "lib/data/formats/format_internal.h"
+#include "lib/data/torch/fsdp.h"
 #include "lib/data/torch/torch_archive.h"
 #include "lib/data/torch/torch_spool.h"
 
@@ -128,4 +129,5 @@ const struct format format_torch = {
         .number = 5,
         .written = &format_safetensors,
         .open = open_file,
+        .open_set = fsdp_open,
 };

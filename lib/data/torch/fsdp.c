@@ -69,6 +69,7 @@ bool fsdp_is_folder(const char *folder)
 /* A tensor of one file. */
 struct part {
 	char *name;
+	int rank;
 	enum dtype dtype;
 	int ndim;
 	uint64_t shape[ARRAY_MAX_DIMS]; /* of the whole */
@@ -78,7 +79,8 @@ struct part {
 struct collecting {
 	struct torch_spool spool;
 	int size; /* files */
-	int file; /* the one that is read */
+	int rank; /* whose file is read: number `file` of the dataset */
+	int file;
 	VEC(struct part) parts;
 };
 
@@ -90,6 +92,7 @@ static int take_part(void *ctx, const char *name, const struct torch_tensor *t,
 	if (!p)
 		return err_nomem(err, "the pieces of a checkpoint", sizeof *p);
 	*p = (struct part){.name = err_strdup(*name ? name : "tensor", "a name", err),
+	                   .rank = c->rank,
 	                   .dtype = t->dtype,
 	                   .ndim = t->ndim,
 	                   .box = {.file = c->file, .offset = of->at}};
@@ -109,7 +112,7 @@ static int take_value(void *ctx, const char *name, const struct pickle_value *v,
 	static const char other[] = "\"a value\"";
 	struct collecting *c = ctx;
 	(void)v;
-	return c->file ? 0
+	return c->rank ? 0
 	               : dataset_add_value(c->spool.dataset, name, other, sizeof other - 1, err);
 }
 
@@ -119,6 +122,7 @@ static int read_file(struct collecting *c, int size, int rank, struct err *err)
 	const struct torch_archive_visitor visitor = {
 	        .pieces = true, .tensor = take_part, .other = take_value, .ctx = c};
 	struct torch_archive a;
+	c->rank = rank;
 	char name[64];
 	struct stat st;
 	snprintf(name, sizeof name, NAME, size, rank);
@@ -140,7 +144,7 @@ static int by_name(const void *a, const void *b)
 {
 	const struct part *x = a, *y = b;
 	const int d = strcmp(x->name, y->name);
-	return d ? d : x->box.file < y->box.file ? -1 : x->box.file > y->box.file;
+	return d ? d : x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
 static bool same_place(const struct tensor_box *a, const struct tensor_box *b, int ndim)
@@ -167,6 +171,10 @@ static int join_one(struct collecting *c, const struct part *p, size_t n, struct
 			              "%s: tensor '%.200s' has another type or shape than in %s",
 			              d->files[p[k].box.file].path, p->name,
 			              d->files[p->box.file].path);
+		if (ret == 0 && k && p[k].rank == p[k - 1].rank)
+			ret = err_set(err, ERR_INPUT,
+			              "%s: rank %d has two tensors of the name '%.200s'", d->path,
+			              p[k].rank, p->name);
 		for (int i = 0; i < nboxes && !replica; i++)
 			replica = same_place(&boxes[i], &p[k].box, p->ndim);
 		if (!replica)

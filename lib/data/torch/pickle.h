@@ -3,7 +3,7 @@
  * becomes a record of the callable's name and its arguments, and only callables that the caller
  * permits by name are accepted. Source: CPython's Lib/pickletools.py. One thread.
  *
- * The memory is some 40 times the pickle's length at most: every opcode makes at most one value.
+ * The memory is some 60 times the pickle's length at most: every opcode makes at most one value.
  * Values may be shared, and a list or a dict may contain itself: who walks them bounds the depth
  * and the number of steps.
  */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/io.h"
+#include "lib/base/offload.h"
 
 #define COPY_BYTES (4u << 20) /* of one read of a box */
 
@@ -115,6 +116,8 @@ static int copy_box(const struct torch_spool *spool, const struct tensor *t,
 		run *= b->size[--last];
 	const uint64_t bytes = elements(b, t->ndim) * esize;
 	for (; read < bytes; read += run) {
+		if (offload_stopped(err) < 0)
+			return -1;
 		uint64_t to = 0, row = 1;
 		for (int i = t->ndim - 1; i >= 0; i--) {
 			to += (b->first[i] + index[i]) * row;

@@ -1,8 +1,7 @@
 /*
- * The view is cut into boxes whose bytes in the file, from the first to the last, fit the memory. A
- * box is read at once, with what lies between its elements, and written in runs that are
- * consecutive in C order. Where far more lies between the elements than they have, each is read
- * alone.
+ * The view is cut into boxes whose bytes in the file, from the first to the last, fit the memory,
+ * and of which not far more lie between the elements than they have. A box is read at once, and
+ * written in runs that are consecutive in C order.
  */
 #include "lib/data/torch/strided.h"
 
@@ -11,10 +10,11 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/offload.h"
 #include "lib/data/dataset/dataset.h"
 #include "lib/data/formats/array.h"
 
-#define SPARSE 64 /* so many bytes of the file for one of the view: read the elements alone */
+#define SPARSE 64 /* the most bytes of the file that are read for one of the view */
 
 struct copy {
 	int ndim; /* axes that are longer than one */
@@ -78,26 +78,18 @@ static int get(struct copy *c, void *to, size_t n, uint64_t at)
 	                        : err_set(c->err, ERR_INPUT, "became shorter while it was read");
 }
 
-/* Copy the elements of the box in C order. @span: its bytes in the file; NULL: read each element.
- */
+/* Copy the elements of the box in C order. @span: its bytes in the file. */
 static int copy_elements(struct copy *c, const char *span)
 {
 	uint64_t index[ARRAY_MAX_DIMS] = {0};
 	for (;;) {
 		uint64_t from = 0, to = 0, row = 1;
-		char element[16];
 		for (int i = c->ndim - 1; i >= 0; i--) {
 			from += index[i] * c->stride[i];
 			to += (c->origin[i] + index[i]) * row;
 			row *= c->shape[i];
 		}
-		const char *p = span ? span + from * c->esize : element;
-		uint64_t base = c->at;
-		for (int i = 0; !span && i < c->ndim; i++)
-			base += c->origin[i] * c->stride[i] * c->esize;
-		if (!span && get(c, element, c->esize, base + from * c->esize))
-			return -1;
-		if (put(c, p, c->out_at + to * c->esize))
+		if (put(c, span + from * c->esize, c->out_at + to * c->esize))
 			return -1;
 		int axis = c->ndim - 1;
 		while (axis >= 0 && ++index[axis] == c->extent[axis])
@@ -118,9 +110,9 @@ static int copy_box(struct copy *c)
 		if (c->extent[i] > 1 && (widest < 0 || c->stride[i] > c->stride[widest]))
 			widest = i;
 	}
-	if (span / SPARSE > count)
-		return copy_elements(c, NULL);
-	if (span * c->esize <= c->cap) {
+	if (offload_stopped(c->err) < 0)
+		return -1;
+	if (span * c->esize <= c->cap && span / SPARSE <= count) {
 		if (get(c, c->read, span * c->esize, c->at + begin * c->esize))
 			return -1;
 		return copy_elements(c, c->read);

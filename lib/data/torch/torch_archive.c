@@ -113,8 +113,10 @@ static int find_storage(const struct torch_archive *a, const struct torch_tensor
                         const char *name, uint64_t *at, struct err *err)
 {
 	char key[64];
-	snprintf(key, sizeof key, "data/%.*s", (int)(t->storage_len < 50 ? t->storage_len : 50),
-	         t->storage);
+	if (t->storage_len > 50 || !torch_is_text(t->storage, t->storage_len))
+		return err_set(err, ERR_INPUT, "%s: tensor '%.200s': its storage has no plain name",
+		               a->path, name);
+	snprintf(key, sizeof key, "data/%.*s", (int)t->storage_len, t->storage);
 	const struct zip_entry *e = entry(a, key);
 	if (!e)
 		return err_set(err, ERR_INPUT,
@@ -170,7 +172,8 @@ int torch_archive_visit(const struct torch_archive *a, const struct torch_archiv
 	free(bytes);
 	if (ret == 0)
 		return 0;
-	return strncmp(why.text, a->path, strlen(a->path)) == 0
+	const size_t n = strlen(a->path);
+	return strncmp(why.text, a->path, n) == 0 && strncmp(why.text + n, ": ", 2) == 0
 	               ? err_pass(err, &why)
 	               : err_set(err, why.code, "%s: %s", a->path, why.text);
 }

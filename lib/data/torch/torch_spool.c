@@ -34,7 +34,7 @@ static uint64_t bytes_of_files(const struct dataset *d)
 
 int torch_spool_reserve(struct torch_spool *s, uint64_t bytes, uint64_t *at, struct err *err)
 {
-	if (open_spool(s, err))
+	if (!s->source->heads_only && open_spool(s, err))
 		return -1;
 	*at = s->size;
 	if (!__builtin_add_overflow(s->size, bytes, &s->size) && s->size <= INT64_MAX &&
@@ -52,8 +52,11 @@ int torch_spool_place(struct torch_spool *s, const struct strided *of, uint64_t 
 	struct dataset *d = s->dataset;
 	struct err why = ERR_INIT;
 	*offset = of->at;
-	if (!bytes || (strided_is_c_order(of) && !of->swapped) || s->source->heads_only)
+	uint64_t at;
+	if (!bytes || (strided_is_c_order(of) && !of->swapped))
 		return 0;
+	if (s->source->heads_only) /* would it fit? */
+		return torch_spool_reserve(s, bytes, &at, err);
 	const char *path = d->files[*file].path;
 	const int in = d->files[*file].fd;
 	if (torch_spool_reserve(s, bytes, offset, err))

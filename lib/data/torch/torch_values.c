@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/offload.h"
 #include "lib/base/text.h"
 
-#define DEPTH_MAX 100 /* of dicts in dicts */
-#define STEPS     16  /* for each byte of the pickle: shared values are visited again */
+#define DEPTH_MAX  100 /* of dicts in dicts */
+#define FIELDS_MAX 64  /* of a class: far more than it has */
+#define STEPS      16  /* for each byte of the pickle: shared values are visited again */
 
 /* ---- what may be named ---- */
 
@@ -254,6 +256,19 @@ static int check_extent(struct walk *w, struct torch_tensor *t)
 	return 0;
 }
 
+/* Is the metadata of a tensor nothing, or a dict without a value that is set? */
+static bool is_empty(const struct pickle_value *metadata)
+{
+	if (!metadata || metadata->kind == PICKLE_NONE)
+		return true;
+	if (metadata->kind != PICKLE_DICT)
+		return false;
+	for (uint32_t i = 0; i + 1 < metadata->n; i += 2)
+		if (metadata->items[i + 1]->kind != PICKLE_BOOL || metadata->items[i + 1]->number)
+			return false;
+	return true;
+}
+
 /* Is the local tensor @t the piece that its DTensor says? */
 static int check_piece(struct walk *w, struct torch_tensor *t)
 {
@@ -283,6 +298,9 @@ static int read_tensor(struct walk *w, const struct pickle_value *v, bool typed)
 	}
 	if (!dtype_size(t.dtype))
 		return refuse(w, "its type is not one that collctl has");
+	if (!is_empty(argument(v, typed ? 7 : 6)))
+		return refuse(w, "is a view that conjugates or negates: save it by "
+		                 ".resolve_conj().resolve_neg()");
 	if (!number_of(argument(v, 1), &t.offset) ||
 	    !torch_numbers(argument(v, 2), t.shape, &t.ndim) ||
 	    !torch_numbers(argument(v, 3), t.stride, &strides) || strides != t.ndim)
@@ -390,7 +408,7 @@ static const struct pickle_value *dict_of(const struct pickle_value *state)
 {
 	if (state && state->kind == PICKLE_TUPLE && state->n == 2)
 		state = state->items[1];
-	return state && state->kind == PICKLE_DICT ? state : NULL;
+	return state && state->kind == PICKLE_DICT && state->n <= 2 * FIELDS_MAX ? state : NULL;
 }
 
 static const struct pickle_value *field(const struct pickle_value *record, const char *name)
@@ -416,6 +434,25 @@ static void cut(struct torch_tensor *t, uint64_t axis, uint64_t part, uint64_t p
 	t->shape[axis] = n - first < each ? n - first : each;
 }
 
+/* Are the axes of the mesh, which cut a dimension one after the other, in their usual order? */
+static bool usual_order(const struct pickle_value *order)
+{
+	const struct pickle_value *entries = tuple_of(order);
+	if (!order || order->kind == PICKLE_NONE)
+		return true;
+	for (uint32_t i = 0; entries && i < entries->n; i++) {
+		const struct pickle_value *e = entries->items[i];
+		uint64_t axes[ARRAY_MAX_DIMS];
+		int n = 0;
+		if (!has_class(e, "ShardOrderEntry") || !torch_numbers(argument(e, 1), axes, &n))
+			return false;
+		for (int k = 1; k < n; k++)
+			if (axes[k] <= axes[k - 1])
+				return false;
+	}
+	return entries;
+}
+
 /* The piece that the specification of a DTensor gives to its rank. */
 static int place_piece(struct walk *w, const struct pickle_value *spec, struct torch_tensor *t)
 {
@@ -427,6 +464,8 @@ static int place_piece(struct walk *w, const struct pickle_value *spec, struct t
 	if (!placements || !torch_numbers(field(mesh, "_coordinate_on_dim"), part, &n) ||
 	    !tuple_of(axes) || placements->n != (uint32_t)n || axes->n != (uint32_t)n)
 		return refuse(w, "is a DTensor whose mesh is described in an unknown way");
+	if (!usual_order(field(spec, "shard_order")))
+		return refuse(w, "is a DTensor whose shards are in an order that is not read");
 	for (int i = 0; i < n; i++) {
 		const struct pickle_value *p = placements->items[i];
 		uint64_t axis, shape[ARRAY_MAX_DIMS];
@@ -481,6 +520,14 @@ static int visit_wrapped(struct walk *w, const struct pickle_value *v, int depth
 	return visit(w, &inner, depth + 1);
 }
 
+/* A set, list or dict by its name. */
+static bool is_builtin(const struct pickle_value *v)
+{
+	const struct pickle_global *g = v->record->callable->global;
+	return is(g->module, g->module_len, "builtins") ||
+	       is(g->module, g->module_len, "__builtin__");
+}
+
 static int visit_record(struct walk *w, const struct pickle_value *v, int depth)
 {
 	static const struct {
@@ -512,21 +559,32 @@ static int visit_record(struct walk *w, const struct pickle_value *v, int depth)
 			return -1;
 		return visit_dict(w, &v->record->content, depth);
 	}
-	if (calls(v, "collections", "defaultdict"))
+	const struct pickle_value *first = argument(v, 0);
+	if (is_builtin(v) && first && first->kind == PICKLE_LIST)
+		return visit_list(w, first, depth);
+	if (v->record->content.kind == PICKLE_DICT)
 		return visit_dict(w, &v->record->content, depth);
+	if (v->record->content.kind == PICKLE_LIST)
+		return visit_list(w, &v->record->content, depth);
 	return visit_other(w, v);
 }
 
 static int visit(struct walk *w, const struct pickle_value *v, int depth)
 {
-	if (depth > DEPTH_MAX || !w->steps--)
+	/* A name is kept with each value. */
+	const uint64_t cost = 1 + strlen(w->name) / STEPS;
+	if (offload_stopped(w->err) < 0)
+		return -1;
+	if (depth > DEPTH_MAX || w->steps < cost)
 		return err_set(w->err, ERR_INPUT,
 		               "its pickle nests values deeper or more often than tensors need");
+	w->steps -= cost;
 	switch (v->kind) {
 	case PICKLE_DICT:
 		return visit_dict(w, v, depth);
 	case PICKLE_LIST:
 	case PICKLE_TUPLE:
+	case PICKLE_SET:
 		return visit_list(w, v, depth);
 	case PICKLE_RECORD:
 		return visit_record(w, v, depth);
