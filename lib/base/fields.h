@@ -31,7 +31,7 @@ enum wire_kind {
 	/* Others. */
 	WIRE_BYTES, /* as many as the member has */
 	WIRE_SPAN,  /* u32 length, at most `most`, and bytes; the member is a view of the message */
-	WIRE_PART,  /* a struct that has a table of its own: `part` */
+	WIRE_PART,  /* a struct, by its table `part` */
 	WIRE_LIST,  /* an array of such structs, as many as the int before it says */
 };
 #define WIRE_BOOL         WIRE_U8, .most = 1

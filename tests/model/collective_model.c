@@ -188,8 +188,7 @@ static void integer_element(const struct model *m, struct model_source s, void *
 
 /* ---- numbers ---- */
 
-/* The type of a complex number's parts; others have one part, of their own. */
-static enum dtype part_type(enum dtype d)
+enum dtype model_part(enum dtype d)
 {
 	return d == DTYPE_C64 ? DTYPE_F32 : d == DTYPE_C128 ? DTYPE_F64 : d;
 }
@@ -228,7 +227,7 @@ static double real_number(enum dtype d, const void *p)
 
 double complex model_number(enum dtype d, const void *p)
 {
-	const enum dtype each = part_type(d);
+	const enum dtype each = model_part(d);
 	const uint8_t *imaginary = (const uint8_t *)p + dtype_size(each);
 
 	return complex_of(real_number(each, p), each == d ? 0 : real_number(each, imaginary));
@@ -249,7 +248,7 @@ static void encode_real(enum dtype d, double x, uint8_t *out)
 
 void model_encode(enum dtype d, double complex x, void *out)
 {
-	const enum dtype each = part_type(d);
+	const enum dtype each = model_part(d);
 
 	encode_real(each, creal(x), out);
 	if (each != d)
@@ -302,7 +301,7 @@ static void float_element(const struct model *m, struct model_source s, void *ou
 
 static double roundoff(enum dtype d)
 {
-	switch (part_type(d)) {
+	switch (model_part(d)) {
 	case DTYPE_F8E5M2:
 		return 0x1p-3;
 	case DTYPE_F8E4M3:

@@ -71,6 +71,8 @@ void model_element(const struct model *, int r, uint64_t pos, void *out);
  * be from it. */
 double complex model_near(const struct model *, int r, uint64_t pos, double *slack);
 
+/* The type of the two parts of a complex number; of another type the type itself. */
+enum dtype model_part(enum dtype);
 /* The number that an element is, and the element of a number that the type has. */
 double complex model_number(enum dtype, const void *);
 void model_encode(enum dtype, double complex, void *out);

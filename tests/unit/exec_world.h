@@ -446,12 +446,6 @@ static inline int write_output(void *ctx, int part, const void *buf, uint64_t po
 
 /* ---- running ---- */
 
-/* The type of a complex number's parts, in f64 or f32; others have one part, of their own. */
-static inline enum dtype part_dtype(enum dtype d)
-{
-	return d == DTYPE_C64 ? DTYPE_F32 : d == DTYPE_C128 ? DTYPE_F64 : d;
-}
-
 /* Factors stay close to one, or the product of many would overflow the narrow types. */
 static inline void make_float(enum reduce_op op, enum dtype d, uint64_t x, uint8_t *out)
 {
@@ -466,7 +460,7 @@ static inline void make_float(enum reduce_op op, enum dtype d, uint64_t x, uint8
 
 static inline void make_value(const struct problem *p, uint64_t x, uint8_t *out)
 {
-	enum dtype part = part_dtype(p->dtype);
+	enum dtype part = model_part(p->dtype);
 	bool truth = p->op == REDUCE_LAND || p->op == REDUCE_LOR || p->op == REDUCE_LXOR;
 	x = truth ? x & 1 : x;
 	if (!dtype_is_float(p->dtype))

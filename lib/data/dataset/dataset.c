@@ -10,42 +10,6 @@
 #include "lib/data/dataset/dataset_internal.h"
 #include "lib/data/files/input.h"
 
-/* ---- names and shapes ---- */
-
-#define CHUNK (64u << 10)
-
-struct chunk {
-	struct chunk *next;
-	size_t used, cap;
-	uint64_t data[]; /* aligned for shapes */
-};
-
-/* Allocate @bytes that live as long as the dataset. */
-static void *keep(struct dataset *d, size_t bytes, struct err *err)
-{
-	struct chunk *c = d->arena;
-	size_t n = (bytes + 7) / 8 * 8;
-	if (!c || n > c->cap - c->used) {
-		size_t cap = n > CHUNK ? n : CHUNK;
-		if (!(c = err_malloc(sizeof *c + cap, "the tensors", err)))
-			return NULL;
-		*c = (struct chunk){.next = d->arena, .cap = cap};
-		d->arena = c;
-	}
-	void *p = (char *)c->data + c->used;
-	c->used += n;
-	return p;
-}
-
-static void release_arena(void *arena)
-{
-	struct chunk *next;
-	for (struct chunk *c = arena; c; c = next) {
-		next = c->next;
-		free(c);
-	}
-}
-
 /* ---- building ---- */
 
 int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, struct err *err)
@@ -77,7 +41,8 @@ int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, stru
 	const size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape;
 	const size_t piece_bytes = (size_t)t->npieces * sizeof *t->pieces;
 	const size_t name_bytes = strlen(t->name) + 1;
-	char *kept = keep(d, shape_bytes + piece_bytes + name_bytes, err);
+	char *kept =
+	        pool_alloc(&d->pool, shape_bytes + piece_bytes + name_bytes, "the tensors", err);
 	struct tensor *tensors =
 	        kept ? err_grow(d->tensors, d->ntensors, sizeof *tensors, "the tensors", err)
 	             : NULL;
@@ -104,7 +69,7 @@ int dataset_add_value(struct dataset *d, const char *name, const char *json, siz
                       struct err *err)
 {
 	const size_t n = strlen(name) + 1;
-	char *kept = keep(d, n + len + 1, err);
+	char *kept = pool_alloc(&d->pool, n + len + 1, "the tensors", err);
 	struct dataset_value *values =
 	        kept ? err_grow(d->values, d->nvalues, sizeof *values, "the values", err) : NULL;
 	if (!values)
@@ -122,7 +87,7 @@ static int by_name(const void *a, const void *b)
 	return strcmp(((const struct tensor *)a)->name, ((const struct tensor *)b)->name);
 }
 
-void dataset_order(struct dataset *d)
+void dataset_arrange(struct dataset *d)
 {
 	if (d->ntensors > 1)
 		qsort(d->tensors, d->ntensors, sizeof *d->tensors, by_name);
@@ -130,7 +95,7 @@ void dataset_order(struct dataset *d)
 
 int dataset_sort(struct dataset *d, struct err *err)
 {
-	dataset_order(d);
+	dataset_arrange(d);
 	for (size_t i = 1; i < d->ntensors; i++) {
 		const struct tensor *a = &d->tensors[i - 1], *b = &d->tensors[i];
 		if (strcmp(a->name, b->name) == 0 && a->file == b->file)
@@ -161,7 +126,7 @@ void dataset_close(struct dataset *d)
 	free(d->path);
 	free(d->index);
 	free(d->index_metadata);
-	release_arena(d->arena);
+	pool_release(&d->pool);
 	*d = (struct dataset){0};
 }
 

@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/err.h"
+#include "lib/base/pool.h"
 #include "lib/data/formats/array.h"
 
 struct tensor {
@@ -79,7 +80,7 @@ struct dataset {
 	size_t nvalues;
 	struct tensor *tensors; /* sorted by the bytes of their names: the canonical order */
 	size_t ntensors;
-	void *arena; /* owns names, shapes and values */
+	struct pool pool; /* names, shapes, pieces and values */
 };
 
 /* How to open inputs, including those that cannot seek. */

@@ -17,7 +17,7 @@ int dataset_add_array(struct dataset *, const char *name, const struct array_inf
 /* Add the tensors that the header of .safetensors file @file describes. */
 int dataset_add_safetensors(struct dataset *, int file, struct err *err);
 /* Sort the tensors by name. */
-void dataset_order(struct dataset *);
+void dataset_arrange(struct dataset *);
 /* The same. ERR_INPUT: a name appears twice. */
 int dataset_sort(struct dataset *, struct err *err);
 

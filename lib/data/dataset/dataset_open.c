@@ -69,20 +69,16 @@ static int find_format_of_file(struct dataset *d, const char *path, struct err *
 		return 0;
 	if (format_refusal(path))
 		return err_pass(err, &unknown);
-	int fd = input_open(path, &st, &unread);
-	if (fd >= 0 && foreign_is_torch(fd, (uint64_t)st.st_size))
+	int fd = input_open(path, &st, &unread), ret = named;
+	if (fd >= 0 && foreign_is_torch(fd, (uint64_t)st.st_size)) {
 		d->format = &format_torch;
-	if (named == 0 || d->format == &format_torch) {
-		if (fd >= 0)
-			close(fd);
-		return 0;
+		ret = 0;
+	} else if (ret < 0 && (fd < 0 || !foreign_check(fd, path, (uint64_t)st.st_size, err))) {
+		err_pass(err, &unknown);
 	}
-	int ret = fd < 0 ? 0 : foreign_check(fd, path, (uint64_t)st.st_size, err);
 	if (fd >= 0)
 		close(fd);
-	if (ret == 0 && err)
-		*err = unknown;
-	return -1;
+	return ret;
 }
 
 /* A pipe without an extension is raw if --dtype is given. --dtype bf16 may also describe .npy. */

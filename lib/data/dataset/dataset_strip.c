@@ -27,7 +27,7 @@ int dataset_strip(struct dataset *d, const char *const *prefixes, int n, struct 
 	if (!stripped)
 		return 0;
 	d->selected = true;
-	dataset_order(d);
+	dataset_arrange(d);
 	for (size_t i = 1; i < d->ntensors; i++)
 		if (strcmp(d->tensors[i - 1].name, d->tensors[i].name) == 0)
 			return err_set(

@@ -14,7 +14,6 @@
 #include "lib/data/torch/torch_archive.h"
 
 #define METADATA     ".metadata"
-#define FIELDS_MAX   64 /* of a class: far more than it has */
 #define METADATA_MAX (100u << 20)
 
 bool dcp_is_folder(const char *folder)
@@ -103,13 +102,7 @@ static int read_metadata(struct checkpoint *c)
 /* The state of a record as a dict; NULL: it is none. */
 static const struct pickle_value *state_of(const struct pickle_value *v, const char *class)
 {
-	if (!v || v->kind != PICKLE_RECORD || !v->record->callable)
-		return NULL;
-	const struct pickle_global *g = v->record->callable->global;
-	if (g->name_len != strlen(class) || memcmp(g->name, class, g->name_len) != 0)
-		return NULL;
-	const struct pickle_value *state = v->record->state;
-	return state && state->kind == PICKLE_DICT && state->n <= 2 * FIELDS_MAX ? state : NULL;
+	return pickle_is_record(v, class) ? pickle_fields(v->record->state) : NULL;
 }
 
 /* ---- what is stored ---- */
@@ -162,14 +155,6 @@ static int find_file(struct checkpoint *c, const struct pickle_value *name)
 	return file;
 }
 
-static bool number(const struct pickle_value *v, uint64_t *n)
-{
-	if (!v || v->kind != PICKLE_INT || v->number < 0)
-		return false;
-	*n = (uint64_t)v->number;
-	return true;
-}
-
 static int read_stored(struct checkpoint *c, const struct pickle_value *key,
                        const struct pickle_value *value, struct stored *s)
 {
@@ -180,8 +165,8 @@ static int read_stored(struct checkpoint *c, const struct pickle_value *key,
 	s->name = pickle_get(index, "fqn");
 	const struct pickle_value *first = pickle_get(index, "offset");
 	if (!s->name || s->name->kind != PICKLE_TEXT ||
-	    !number(pickle_get(info, "offset"), &s->offset) ||
-	    !number(pickle_get(info, "length"), &s->bytes))
+	    !pickle_number(pickle_get(info, "offset"), &s->offset) ||
+	    !pickle_number(pickle_get(info, "length"), &s->bytes))
 		return malformed(c, "an entry of storage_data lacks its place");
 	s->ndim = 0;
 	if (first && first->kind != PICKLE_NONE && !torch_numbers(first, s->first, &s->ndim))

@@ -140,7 +140,7 @@ int dcp_join_safetensors(struct dataset *d, const struct dataset_source *source,
 	p.infos = err_calloc((size_t)nfiles + 1, sizeof(json_t *), "the pieces", err);
 	if (!p.infos)
 		return -1;
-	dataset_order(d);
+	dataset_arrange(d);
 	struct tensor *v = d->tensors;
 	p.v = v;
 	d->tensors = NULL;

@@ -8,8 +8,8 @@
 #include "lib/base/text.h"
 
 #define PROTOCOL_MOST 5
-#define CHUNK         (64u << 10)
 #define ITEMS_MAX     (1u << 30)
+#define FIELDS_MAX    64  /* of a class: far more than it has */
 #define NAME_TEXT     160 /* of a global in a message */
 
 /* The opcodes that are read, by CPython's names. */
@@ -69,12 +69,6 @@ enum opcode {
 	OP_BYTEARRAY8 = 0x96,
 };
 
-struct chunk {
-	struct chunk *next;
-	size_t used, cap;
-	uint64_t data[];
-};
-
 /* Pointers to values; a mark on the stack is NULL. */
 struct values {
 	struct pickle_value **v;
@@ -84,7 +78,7 @@ struct values {
 struct machine {
 	struct view in;
 	const uint8_t *begins;
-	struct chunk *arena;
+	struct pool pool;
 	struct values stack, memo;
 	bool (*permits)(const struct pickle_global *);
 	struct err *err;
@@ -96,19 +90,7 @@ static const struct pickle_value nothing = {.kind = PICKLE_NONE};
 
 static void *keep(struct machine *m, size_t bytes)
 {
-	struct chunk *c = m->arena;
-	bytes = (bytes + 7) / 8 * 8;
-	if (!c || bytes > c->cap - c->used) {
-		const size_t cap = bytes > CHUNK ? bytes : CHUNK;
-		c = err_malloc(sizeof *c + cap, "a pickle", m->err);
-		if (!c)
-			return NULL;
-		*c = (struct chunk){.next = m->arena, .cap = cap};
-		m->arena = c;
-	}
-	void *p = (char *)c->data + c->used;
-	c->used += bytes;
-	return p;
+	return pool_alloc(&m->pool, bytes, "a pickle", m->err);
 }
 
 static int push(struct machine *m, struct values *to, struct pickle_value *v)
@@ -551,15 +533,6 @@ static int step(struct machine *m, enum opcode op)
 	}
 }
 
-static void release(struct chunk *arena)
-{
-	struct chunk *next;
-	for (struct chunk *c = arena; c; c = next) {
-		next = c->next;
-		free(c);
-	}
-}
-
 /* The value when STOP has come. */
 static int run(struct machine *m)
 {
@@ -587,11 +560,11 @@ int pickle_read(struct pickle *p, const void *bytes, size_t len, size_t *end,
 	if (ret == 0 && !end && view_left(&m.in))
 		ret = err_set(err, ERR_INPUT, "%zu bytes follow its pickle", view_left(&m.in));
 	if (ret == 0) {
-		*p = (struct pickle){m.stack.v[0], m.arena};
+		*p = (struct pickle){m.stack.v[0], m.pool};
 		if (end)
 			*end = (size_t)(m.in.p - m.begins);
 	} else {
-		release(m.arena);
+		pool_release(&m.pool);
 	}
 	free(m.stack.v);
 	free(m.memo.v);
@@ -600,8 +573,8 @@ int pickle_read(struct pickle *p, const void *bytes, size_t len, size_t *end,
 
 void pickle_release(struct pickle *p)
 {
-	release(p->arena);
-	*p = (struct pickle){0};
+	pool_release(&p->pool);
+	p->root = NULL;
 }
 
 bool pickle_is_text(const struct pickle_value *v, const char *text)
@@ -625,4 +598,25 @@ const struct pickle_value *pickle_get(const struct pickle_value *dict, const cha
 			if (pickle_is_text(dict->items[i - 2], key))
 				return dict->items[i - 1];
 	return NULL;
+}
+
+bool pickle_is_record(const struct pickle_value *v, const char *name)
+{
+	const struct pickle_value *callable =
+	        v && v->kind == PICKLE_RECORD ? v->record->callable : NULL;
+	return callable && callable->global->name_len == strlen(name) &&
+	       memcmp(callable->global->name, name, callable->global->name_len) == 0;
+}
+
+const struct pickle_value *pickle_fields(const struct pickle_value *state)
+{
+	return state && state->kind == PICKLE_DICT && state->n <= 2 * FIELDS_MAX ? state : NULL;
+}
+
+bool pickle_number(const struct pickle_value *v, uint64_t *number)
+{
+	if (!v || v->kind != PICKLE_INT || v->number < 0)
+		return false;
+	*number = (uint64_t)v->number;
+	return true;
 }

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/base/pool.h"
 
 enum pickle_kind {
 	PICKLE_NONE,
@@ -62,7 +63,7 @@ struct pickle_record {
 
 struct pickle {
 	const struct pickle_value *root;
-	void *arena;
+	struct pool pool;
 };
 
 /* Read the @len bytes, which must outlive the values. @permits: may this global be named? Errors
@@ -80,5 +81,12 @@ bool pickle_is_text(const struct pickle_value *, const char *text);
 /* The value of the text key @key in a dict; NULL: there is none, or @dict is no dict. Of two the
  * last one counts, as in Python. */
 const struct pickle_value *pickle_get(const struct pickle_value *dict, const char *key);
+/* Is it a record of a callable of this name, in any module? */
+bool pickle_is_record(const struct pickle_value *, const char *name);
+/* The state of a record as a dict that is short enough to be searched for each field; NULL: it is
+ * none. */
+const struct pickle_value *pickle_fields(const struct pickle_value *state);
+/* Is it an integer >= 0? */
+bool pickle_number(const struct pickle_value *, uint64_t *number);
 
 #endif

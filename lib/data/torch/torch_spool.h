@@ -25,7 +25,7 @@ int torch_spool_reserve(struct torch_spool *, uint64_t bytes, uint64_t *at, stru
  * (*@file changes). @bytes: of all elements. */
 int torch_spool_place(struct torch_spool *, const struct strided *of, uint64_t bytes, int *file,
                       uint64_t *offset, struct err *err);
-/* Run what may copy much, in a thread of its own where the source has one. */
+/* Run @fn, which may copy many bytes: by source->aside, or here if that is NULL. */
 int torch_spool_aside(const struct torch_spool *, int (*fn)(void *arg, struct err *), void *arg,
                       struct err *err);
 /* All is copied: set the sizes of the dataset, and the metadata of its outputs. */

@@ -7,9 +7,8 @@
 #include "lib/base/offload.h"
 #include "lib/base/text.h"
 
-#define DEPTH_MAX  100 /* of dicts in dicts */
-#define FIELDS_MAX 64  /* of a class: far more than it has */
-#define STEPS      16  /* for each byte of the pickle: shared values are visited again */
+#define DEPTH_MAX 100 /* of dicts in dicts */
+#define STEPS     16  /* for each byte of the pickle: shared values are visited again */
 
 /* ---- what may be named ---- */
 
@@ -185,14 +184,6 @@ static const struct pickle_value *tuple_of(const struct pickle_value *v)
 	return v && (v->kind == PICKLE_TUPLE || v->kind == PICKLE_LIST) ? v : NULL;
 }
 
-static bool number_of(const struct pickle_value *v, uint64_t *number)
-{
-	if (!v || v->kind != PICKLE_INT || v->number < 0)
-		return false;
-	*number = (uint64_t)v->number;
-	return true;
-}
-
 bool torch_numbers(const struct pickle_value *v, uint64_t *numbers, int *n)
 {
 	v = tuple_of(v);
@@ -200,7 +191,7 @@ bool torch_numbers(const struct pickle_value *v, uint64_t *numbers, int *n)
 		return false;
 	*n = (int)v->n;
 	for (uint32_t i = 0; i < v->n; i++)
-		if (!number_of(v->items[i], &numbers[i]))
+		if (!pickle_number(v->items[i], &numbers[i]))
 			return false;
 	return true;
 }
@@ -213,7 +204,7 @@ static int read_storage(struct walk *w, const struct pickle_value *v, struct tor
 	uint64_t elements;
 	if (!id || id->kind != PICKLE_TUPLE || id->n < 5 ||
 	    !pickle_is_text(id->items[0], "storage") || id->items[1]->kind != PICKLE_GLOBAL ||
-	    id->items[2]->kind != PICKLE_TEXT || !number_of(id->items[4], &elements))
+	    id->items[2]->kind != PICKLE_TEXT || !pickle_number(id->items[4], &elements))
 		return refuse(w, "its storage is described in an unknown way");
 	const struct pickle_global *class = id->items[1]->global;
 	size_t width = 1;
@@ -301,7 +292,7 @@ static int read_tensor(struct walk *w, const struct pickle_value *v, bool typed)
 	if (!is_empty(argument(v, typed ? 7 : 6)))
 		return refuse(w, "is a view that conjugates or negates: save it by "
 		                 ".resolve_conj().resolve_neg()");
-	if (!number_of(argument(v, 1), &t.offset) ||
+	if (!pickle_number(argument(v, 1), &t.offset) ||
 	    !torch_numbers(argument(v, 2), t.shape, &t.ndim) ||
 	    !torch_numbers(argument(v, 3), t.stride, &strides) || strides != t.ndim)
 		return refuse(w, "its shape or its strides are malformed");
@@ -408,7 +399,7 @@ static const struct pickle_value *dict_of(const struct pickle_value *state)
 {
 	if (state && state->kind == PICKLE_TUPLE && state->n == 2)
 		state = state->items[1];
-	return state && state->kind == PICKLE_DICT && state->n <= 2 * FIELDS_MAX ? state : NULL;
+	return pickle_fields(state);
 }
 
 static const struct pickle_value *field(const struct pickle_value *record, const char *name)
@@ -416,12 +407,6 @@ static const struct pickle_value *field(const struct pickle_value *record, const
 	return record && record->kind == PICKLE_RECORD
 	               ? pickle_get(dict_of(record->record->state), name)
 	               : NULL;
-}
-
-static bool has_class(const struct pickle_value *v, const char *name)
-{
-	return v && v->kind == PICKLE_RECORD && v->record->callable &&
-	       is(v->record->callable->global->name, v->record->callable->global->name_len, name);
 }
 
 /* Cut the piece of one axis of the mesh: torch gives each of @parts the same number of elements,
@@ -444,7 +429,8 @@ static bool usual_order(const struct pickle_value *order)
 		const struct pickle_value *e = entries->items[i];
 		uint64_t axes[ARRAY_MAX_DIMS];
 		int n = 0;
-		if (!has_class(e, "ShardOrderEntry") || !torch_numbers(argument(e, 1), axes, &n))
+		if (!pickle_is_record(e, "ShardOrderEntry") ||
+		    !torch_numbers(argument(e, 1), axes, &n))
 			return false;
 		for (int k = 1; k < n; k++)
 			if (axes[k] <= axes[k - 1])
@@ -470,9 +456,9 @@ static int place_piece(struct walk *w, const struct pickle_value *spec, struct t
 		const struct pickle_value *p = placements->items[i];
 		uint64_t axis, shape[ARRAY_MAX_DIMS];
 		int m;
-		if (has_class(p, "Replicate"))
+		if (pickle_is_record(p, "Replicate"))
 			continue;
-		if (!has_class(p, "Shard") || !number_of(field(p, "dim"), &axis) ||
+		if (!pickle_is_record(p, "Shard") || !pickle_number(field(p, "dim"), &axis) ||
 		    axis >= (uint64_t)t->ndim)
 			return refuse(w, "is a DTensor that is neither sharded nor replicated");
 		if (!torch_numbers(field(axes->items[i], "shape"), shape, &m) || m != 1 ||
