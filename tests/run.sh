@@ -17,7 +17,7 @@
 # In the long runs the unit tests draw their long samples in the plain gcc build alone, and only the smoke tests of
 # plan and price run under sanitizers: all of them would take hours. The short runs have neither there.
 #
-# COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (two more than the processors,
+# COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (four more than the processors,
 # as many tests wait). Prints a line per suite, what a failing one said, the processor time of all, and last
 # `N passed, N failed[, N skipped]`. Exit code 1 if anything failed. A suite is a program that prints TAP
 # or one test by its exit code (77: skipped), within a time limit.
@@ -71,7 +71,7 @@ if [[ ${1-} == --list ]]; then
 	shift
 fi
 only=${1-}
-jobs=${JOBS:-$(($(nproc) + 2))}
+jobs=${JOBS:-$(($(nproc) + 4))}
 make=${MAKE:-make}
 unset MAKE MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES GNUMAKEFLAGS CDPATH
 

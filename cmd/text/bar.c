@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -113,17 +114,24 @@ void bar_draw(const char *text)
 	stands = write_all(STDERR_FILENO, line, (size_t)n) == 0;
 }
 
-void bar_clear(void)
+const char *bar_erasure(void)
 {
-	static const char launched[] = {BAR_MARK, '\n'};
-	bool mine = stands;
+	static const char launched[] = {BAR_MARK, '\n', '\0'};
+	const bool mine = stands;
 
 	stands = false;
-	if (launcher_terminal >= 0 && mine)
-		write_all(STDERR_FILENO, launched, sizeof launched);
-	if (launcher_terminal >= 0 || (!mine && !is_anothers()))
-		return;
-	write_all(STDERR_FILENO, erase, sizeof erase - 1);
+	if (launcher_terminal >= 0)
+		return mine ? launched : "";
 	if (mine)
 		lock(F_UNLCK);
+	else if (!is_anothers())
+		return "";
+	return erase;
+}
+
+void bar_clear(void)
+{
+	const char *text = bar_erasure();
+
+	write_all(STDERR_FILENO, text, strlen(text));
 }

@@ -26,6 +26,10 @@ void bar_draw(const char *text);
 /* Clear the bar before other output, also another process's, which redraws it. May be called
  * repeatedly. */
 void bar_clear(void);
+/* What clears the bar: a message on stderr begins with it, in the same write, so that no other
+ * process draws its bar between the two. "" if there is no bar. This process's bar counts as
+ * cleared. */
+const char *bar_erasure(void);
 
 /* For a rank whose stderr is a pipe to `run`: `run` draws the bar on @terminal, which must stay
  * open. */

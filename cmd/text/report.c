@@ -26,8 +26,8 @@ int report(const struct err *e, int rank)
 
 	text_escape(text, sizeof text, e->text);
 	rank = blamed(e, rank);
-	bar_clear();
-	snprintf(mark, sizeof mark, "%scollctl:%s", terminal_begin(STDERR_FILENO, TERMINAL_ERROR),
+	snprintf(mark, sizeof mark, "%s%scollctl:%s", bar_erasure(),
+	         terminal_begin(STDERR_FILENO, TERMINAL_ERROR),
 	         terminal_end(STDERR_FILENO, TERMINAL_ERROR));
 	/* stderr is unbuffered: one call is one write, so messages of ranks that share it do not
 	 * mix. */
@@ -49,8 +49,7 @@ void report_note(const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(raw, sizeof raw, fmt, ap);
 	va_end(ap);
-	bar_clear();
-	fprintf(stderr, "collctl: %s\n", text_escape(text, sizeof text, raw));
+	fprintf(stderr, "%scollctl: %s\n", bar_erasure(), text_escape(text, sizeof text, raw));
 }
 
 json_t *report_path_json(const char *path)
