@@ -95,9 +95,9 @@ static json_t *found_json(const struct coll_result *r)
 		                                "count", (json_int_t)f->count, "nan",
 		                                (json_int_t)f->nans, "inf", (json_int_t)f->infs));
 	}
-	return json_pack("{s:I, s:I, s:I, s:o}", "count", (json_int_t)r->found_all.count, "nan",
-	                 (json_int_t)r->found_all.nans, "inf", (json_int_t)r->found_all.infs,
-	                 "tensors", tensors);
+	return json_pack("{s:I, s:I, s:I, s:I, s:o}", "count", (json_int_t)r->found_all.count,
+	                 "nan", (json_int_t)r->found_all.nans, "inf", (json_int_t)r->found_all.infs,
+	                 "overflowed", (json_int_t)r->overflowed, "tensors", tensors);
 }
 
 static json_t *files_json(const struct coll_result *r)
@@ -131,10 +131,10 @@ static const struct {
 
 static json_t *planned_json(const struct coll_planned *v)
 {
-	return json_pack("{s:s, s:s, s:s, s:I, s:I, s:I}", "algorithm", v->algorithm->name, "dtype",
-	                 dtype_name(v->dtype), "wire", dtype_name(v->wire), "count",
-	                 (json_int_t)v->count, "bytes", (json_int_t)v->bytes, "windows",
-	                 (json_int_t)v->windows);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "algorithm", v->algorithm->name,
+	                 "dtype", dtype_name(v->dtype), "wire", dtype_name(v->wire), "output_dtype",
+	                 dtype_name(v->out), "count", (json_int_t)v->count, "bytes",
+	                 (json_int_t)v->bytes, "windows", (json_int_t)v->windows);
 }
 
 static json_t *preview_json(const struct coll_preview *p)
@@ -282,9 +282,11 @@ static void print_planned(const struct coll_planned *v, int rank)
 	char size[UNITS_TEXT];
 	bool wider = v->wire != v->dtype;
 
-	report_note("rank %d: %s of %s by %s%s%s, in %" PRIu32 " window%s", rank,
+	report_note("rank %d: %s of %s by %s%s%s%s%s, in %" PRIu32 " window%s", rank,
 	            size_text(v->bytes, size), dtype_name(v->dtype), v->algorithm->name,
-	            wider ? ", sent as " : "", wider ? dtype_name(v->wire) : "", v->windows,
+	            wider ? ", sent as " : "", wider ? dtype_name(v->wire) : "",
+	            v->out != v->dtype ? ", written as " : "",
+	            v->out != v->dtype ? dtype_name(v->out) : "", v->windows,
 	            v->windows == 1 ? "" : "s");
 }
 
@@ -311,7 +313,7 @@ static void print_preview(const struct coll_result *r, const struct coll_request
 }
 
 /* --stats: print the tensors of the inputs that have NaN or Inf. */
-static void print_found(const struct coll_result *r)
+static void print_found(const struct coll_result *r, const struct coll_request *q)
 {
 	for (size_t i = 0; i < r->nfound; i++) {
 		const struct coll_found *f = &r->found[i];
@@ -323,6 +325,10 @@ static void print_found(const struct coll_result *r)
 	if (r->ninputs && !r->nfound)
 		report_note("rank %d: no NaN and no Inf in %" PRIu64 " elements", r->rank,
 		            r->found_all.count);
+	if (r->overflowed)
+		report_note("rank %d: %" PRIu64 " elements of the result are too large for %s: "
+		            "they are Inf or NaN in the output",
+		            r->rank, r->overflowed, dtype_name(q->output_dtype));
 }
 
 /* "w.safetensors: tensor 'a.b' f32 (3, 4): digest 0123..." */
@@ -379,7 +385,7 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 {
 	bool ok = !r->err.code;
 	if (ok && q->stats && !q->dry_run && o->verbose >= 0)
-		print_found(r);
+		print_found(r, q);
 	if (ok && !o->json && result_shown(o, r->rank))
 		print_files(r, o);
 	if (ok && !o->json && q->work == WORK_VERIFY && result_shown(o, r->rank))

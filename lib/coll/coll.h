@@ -100,8 +100,8 @@ struct inspection;
 struct coll_preview {
 	struct coll_planned {
 		const struct coll_algorithm *algorithm;
-		enum dtype dtype, wire; /* in the files; on lanes */
-		uint64_t count, bytes;  /* elements; their bytes in the files */
+		enum dtype dtype, wire, out; /* in the inputs; on lanes; in the outputs */
+		uint64_t count, bytes;       /* elements; their bytes in the inputs */
 		uint32_t windows;
 	} * vectors;
 	int nvectors;
@@ -150,6 +150,8 @@ struct coll_result {
 	const struct coll_found *found;
 	size_t nfound;
 	struct coll_found found_all;
+	uint64_t overflowed; /* elements that this rank has written as Inf or NaN, because they are
+	                        too large for request.output_dtype */
 	const struct coll_preview *preview; /* request.dry_run, if it succeeded; else NULL */
 	/* Verify, if it succeeded: [ninputs]. */
 	const struct inspection *files;

@@ -122,7 +122,7 @@ static uint64_t bytes_of(const struct collective *c)
 		struct coll_layout l =
 		        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);
 		in += coll_in_at(v->kind, args, l.in_hi) * dtype_size(v->dtype);
-		out += coll_out_at(v->kind, args, l.out_hi) * dtype_size(v->dtype);
+		out += coll_out_at(v->kind, args, l.out_hi) * dtype_size(v->out);
 	}
 	return in > out ? in : out;
 }

@@ -67,6 +67,7 @@ struct transfer {
 	struct coll_found *found;
 	size_t nfound;
 	struct stats found_all;
+	uint64_t overflowed; /* as in struct coll_result; the writing thread counts */
 };
 
 struct collective {

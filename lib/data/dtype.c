@@ -75,6 +75,11 @@ bool dtype_is_integer(enum dtype t)
 	return types[t].class == INTEGER;
 }
 
+enum dtype dtype_converted(enum dtype dtype, enum dtype to)
+{
+	return to && dtype_is_float(dtype) && !dtype_is_complex(dtype) ? to : dtype;
+}
+
 bool dtype_has_arithmetic(enum dtype t)
 {
 	return types[t].class == INTEGER || dtype_is_float(t);

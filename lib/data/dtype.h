@@ -48,7 +48,10 @@ enum dtype dtype_by_name(
         const char *name);       /* also numpy's names ("float32"); DTYPE_NONE: unknown */
 bool dtype_is_float(enum dtype); /* types that round: floats of any width and complex */
 bool dtype_is_complex(enum dtype);
-bool dtype_is_integer(enum dtype);     /* i8 to u64 and bool */
+bool dtype_is_integer(enum dtype); /* i8 to u64 and bool */
+/* The type of an output of @dtype that is to have floats of type @to (DTYPE_NONE: unchanged): @to
+ * for a float that is not complex, else @dtype. */
+enum dtype dtype_converted(enum dtype dtype, enum dtype to);
 bool dtype_has_arithmetic(enum dtype); /* types for reductions and --dtype */
 
 #endif

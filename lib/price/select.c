@@ -64,7 +64,8 @@ enum dtype select_summed(const struct select_args *a)
 	return a->dtype;
 }
 
-enum dtype select_wire(const struct select_args *a, const struct coll_algorithm *alg)
+/* The type for a reduction without a conversion of its output. */
+static enum dtype reduced_in(const struct select_args *a, const struct coll_algorithm *alg)
 {
 	const enum dtype d = select_summed(a);
 	const bool once = a->op == REDUCE_AVG || dtype_size(d) == 1;
@@ -75,6 +76,17 @@ enum dtype select_wire(const struct select_args *a, const struct coll_algorithm 
 	if (a->ordered && (a->folds || (alg->flags & COLL_PARTIALS)))
 		return reduce_acc_dtype(a->op, d, true);
 	return a->folds || (rounds && once) ? reduce_acc_dtype(a->op, d, false) : d;
+}
+
+enum dtype select_wire(const struct select_args *a, const struct coll_algorithm *alg)
+{
+	const enum dtype d = reduced_in(a, alg), out = a->out ? a->out : a->dtype;
+
+	if (out == d || out == a->dtype)
+		return d;
+	if (!coll_reduces(a->kind) && convert_kernel(out, d))
+		return out;
+	return d == DTYPE_F64 || out == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
 }
 
 /* The bytes of all elements in type @wire. */

@@ -53,7 +53,8 @@ struct select_args {
 	int size;
 	uint64_t bytes; /* S: of coll_count() elements of dtype */
 	enum reduce_op op;
-	enum dtype dtype; /* in the files */
+	enum dtype dtype; /* in the inputs */
+	enum dtype out;   /* in the outputs; DTYPE_NONE: dtype */
 	bool weighted;    /* an average with --weight */
 	bool folds;       /* some rank has several inputs */
 	bool ordered;     /* --order rank */

@@ -79,7 +79,7 @@ actions() { jq -rs 'sort_by(.rank) | map(.dry_run.outputs[] | .action + " " + .f
 @test "types that are sent as wider ones, and arrays in Fortran order" {
 	make_shards 2 f16 40,30
 	foreseen 2 allreduce --op avg --weight 3 'in.{rank}.npy' -o 'outs/{rank}.npy'
-	jq -e '.dry_run.vectors == [{algorithm, dtype: "f16", wire: "f32", count: 1200, bytes: 2400, windows: 1}]' dry
+	jq -e '.dry_run.vectors == [{algorithm, dtype: "f16", wire: "f32", output_dtype: "f16", count: 1200, bytes: 2400, windows: 1}]' dry
 	"$PYTHON" -c 'import numpy as np
 for r in range(2): np.save(f"in.{r}.npy", np.asfortranarray(np.load(f"in.{r}.npy")))'
 	foreseen 2 allreduce 'in.{rank}.npy' -o 'outs/{rank}.npy'

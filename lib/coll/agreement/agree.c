@@ -366,16 +366,17 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 		return err_set(err, ERR_DISAGREE,
 		               "chose algorithm %s, which this rank does not know", t->algorithm);
 	v->wire = t->wire;
+	v->out = request_output_dtype(c->request, v->dtype);
 	v->windows = t->windows;
-	v->defer_final = v->wire != v->dtype;
+	v->defer_final = v->wire != v->out;
 	if (v == c->agreed.vectors)
 		note_fall_back(c, v);
 	if (!convert_kernel(v->wire, v->dtype) ||
-	    !(v->op == REDUCE_AVG ? final_kernel(v->dtype, v->wire) != NULL
-	                          : convert_kernel(v->dtype, v->wire) != NULL))
+	    !(v->op == REDUCE_AVG ? final_kernel(v->out, v->wire) != NULL
+	                          : convert_kernel(v->out, v->wire) != NULL))
 		return err_set(err, ERR_INTEGRITY,
-		               "chose to send %s as %s, which this rank cannot convert",
-		               dtype_name(v->dtype), dtype_name(v->wire));
+		               "chose to send %s as %s, which this rank cannot convert to %s",
+		               dtype_name(v->dtype), dtype_name(v->wire), dtype_name(v->out));
 	if (coll_rules(c->request->kind)->cut == CUT_JOINED &&
 	    adopt_rows(v, t, c->agreed.size, err) < 0)
 		return -1;
@@ -433,8 +434,10 @@ static void describe_outputs(struct collective *c)
 	struct agreement *a = &c->agreed;
 	for (size_t i = 0; i < a->ntensors; i++) {
 		struct tensor *t = &a->tensors[i].tensor;
-		if (a->content == CONTENT_TENSORS)
+		if (a->content == CONTENT_TENSORS) {
 			t->fortran &= a->keeps_order;
+			tensor_set_dtype(t, a->vectors[a->tensors[i].vector].out);
+		}
 		if (a->content != CONTENT_ARRAYS)
 			continue;
 		const struct array_info *out = &a->vectors[i].layout.out;
@@ -464,6 +467,7 @@ int agree_adopt(struct collective *c, struct err *err)
 		const struct layout_of of = vector_layout_of(v, a, c->request);
 		if (layout_make(&v->layout, &of, a->rank, v->rows, v->from, err) < 0)
 			return -1;
+		v->layout.out.dtype = v->out;
 	}
 	describe_outputs(c);
 	return 0;

@@ -26,7 +26,7 @@ struct vector_tensor {
 	int input;      /* request.each: the index of its input */
 	size_t index;   /* its index in the dataset */
 	int vector;     /* the index of its vector */
-	uint64_t at;    /* its offset in the vector's output, in bytes */
+	uint64_t at;    /* its offset in the vector, in elements */
 };
 
 /* Consecutive tensors of one type. One schedule moves one vector. */
@@ -35,7 +35,8 @@ struct vector {
 	                        of integers that takes rank 0's values */
 	enum reduce_op op;
 	int root;
-	enum dtype dtype, wire; /* in the files; in the buffers and on lanes */
+	enum dtype dtype, wire; /* in the inputs; in the buffers and on lanes */
+	enum dtype out;         /* in the outputs; known with the terms */
 	struct array_info info; /* CONTENT_ARRAYS: the input's, or the root's input's if this rank
 	                           has none; else a one-dimensional array of all elements */
 	bool equal;        /* INTEGERS_EQUAL: compare received elements with this rank's input */

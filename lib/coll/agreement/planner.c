@@ -269,6 +269,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .bytes = coll_count(args) * dtype_size(v->dtype),
 	        .op = v->op,
 	        .dtype = v->dtype,
+	        .out = request_output_dtype(r, v->dtype),
 	        .weighted = p->weighted,
 	        .folds = plan->total_inputs > (uint64_t)p->agreed->size,
 	        .ordered = r->ordered && v->kind == r->kind,

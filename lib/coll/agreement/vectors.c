@@ -36,6 +36,16 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
 		return err_set(err, ERR_INPUT,
 		               "%s: %s has no arithmetic: it can only be broadcast%s", text,
 		               dtype_name(d), *t->name ? " or excluded (--exclude)" : "");
+	if (!*t->name && r->output_dtype && request_output_dtype(r, d) != r->output_dtype)
+		return err_set(err, ERR_USAGE,
+		               "%s: --output-dtype converts floats, and the input has %s: remove "
+		               "the option",
+		               text, dtype_name(d));
+	if (!*t->name && r->max_shard)
+		return err_set(err, ERR_USAGE,
+		               "%s: --max-shard-size divides named tensors, and the input is one "
+		               "array: remove the option",
+		               text);
 	if (!coll_reduces(r->kind) || reduce_op_defined(r->op, d))
 		return 0;
 	if (r->op == REDUCE_AVG && dtype_is_integer(d))
@@ -201,7 +211,7 @@ static int group_by_type(struct agreement *a, const struct coll_request *r, int 
 	for (size_t i = 0; i < a->ntensors; i++) {
 		struct vector_tensor *t = &a->tensors[i];
 		struct vector *v = &a->vectors[t->vector = vector_of[t->tensor.dtype]];
-		t->at = v->info.count * dtype_size(v->dtype);
+		t->at = v->info.count;
 		if (__builtin_add_overflow(v->info.count, t->tensor.count, &v->info.count))
 			return err_set(err, ERR_INPUT, "the inputs have too many elements");
 		v->tensors[v->ntensors++] = (uint32_t)i;

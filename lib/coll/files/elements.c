@@ -21,7 +21,7 @@ static struct moved moved_of(const struct collective *c, int vector)
 
 /* ---- tensors of a range ---- */
 
-/* The tensor of @v that contains byte @at. */
+/* The tensor of @v that contains element @at. */
 static size_t tensor_index(const struct collective *c, const struct vector *v, uint64_t at)
 {
 	size_t lo = 0, hi = v->ntensors;
@@ -46,10 +46,10 @@ static int visit_tensors(const struct moved *m, int input, const uint8_t *buf, c
 {
 	const struct vector *v = m->v;
 	size_t esize = dtype_size(v->dtype);
-	for (size_t i = tensor_index(m->c, v, pos * esize); n; i++) {
+	for (size_t i = tensor_index(m->c, v, pos); n; i++) {
 		const struct vector_tensor *t = &m->c->agreed.tensors[v->tensors[i]];
 		bool last = i + 1 == v->ntensors;
-		uint64_t left = last ? n : (t->at + t->tensor.bytes) / esize - pos;
+		uint64_t left = last ? n : t->at + t->tensor.count - pos;
 		uint64_t len = left < n ? left : n;
 		if (len && visit(m, input, i, buf, with, len, err) < 0)
 			return -1;
@@ -208,7 +208,7 @@ static const uint8_t *own_block(const struct moved *m, const uint8_t *buf, uint6
 	const uint64_t *off = m->v->layout.off + m->c->agreed.rank;
 	uint64_t begin = off[0], end = off[1];
 	uint64_t from = *pos > begin ? *pos : begin, to = *pos + *n < end ? *pos + *n : end;
-	const uint8_t *own = from < to ? buf + (from - *pos) * dtype_size(m->v->dtype) : buf;
+	const uint8_t *own = from < to ? buf + (from - *pos) * dtype_size(m->v->out) : buf;
 	*n = from < to ? to - from : 0;
 	*pos = from < to ? from - begin : 0;
 	return own;
@@ -218,7 +218,7 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
                  struct err *err)
 {
 	const struct transfer *t = &m->c->transfer;
-	size_t esize = dtype_size(m->v->dtype);
+	size_t esize = dtype_size(m->v->out);
 	if (m->v->equal && compare(m, buf, pos, n, err) < 0)
 		return -1;
 	if (m->v->stores_block)
@@ -235,24 +235,38 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
 	return 0;
 }
 
+/* The number of finite elements that the conversion to the output's type has made Inf or NaN. */
+static uint64_t overflow_of(const struct vector *v, const void *from, const void *to, uint64_t n)
+{
+	struct stats before, after;
+	stats_init(&before);
+	stats_init(&after);
+	stats_add(&before, v->wire, from, n);
+	stats_add(&after, v->out, to, n);
+	return after.nans + after.infs - before.nans - before.infs;
+}
+
 int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,
                    struct err *err)
 {
-	const struct collective *c = ctx;
+	struct collective *c = ctx;
 	const struct moved m = moved_of(c, vector);
 	const struct vector *v = m.v;
 	uint8_t *staging = c->transfer.write_staging;
 	size_t wide = dtype_size(v->wire);
 	bool divide = final && v->op == REDUCE_AVG;
-	if (v->wire == v->dtype && !divide)
+	bool counts = c->request->stats && v->out != v->dtype;
+	if (v->wire == v->out && !divide)
 		return store(&m, buf, pos, n, err);
 	for (uint64_t i = 0, len; i < n; i += len) {
 		const uint8_t *from = (const uint8_t *)buf + i * wide;
 		len = n - i < STAGING / wide ? n - i : STAGING / wide;
 		if (divide)
-			final_kernel(v->dtype, v->wire)(staging, from, c->agreed.divisor, len);
+			final_kernel(v->out, v->wire)(staging, from, c->agreed.divisor, len);
 		else
-			convert_kernel(v->dtype, v->wire)(staging, from, len);
+			convert_kernel(v->out, v->wire)(staging, from, len);
+		if (counts)
+			c->transfer.overflowed += overflow_of(v, from, staging, len);
 		if (store(&m, staging, pos + i, len, err) < 0)
 			return -1;
 	}
@@ -267,7 +281,7 @@ static struct digest *make_digest(const struct collective *c, const struct vecto
 	const struct coll_args *args = &v->layout.args;
 	const struct coll_layout l =
 	        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);
-	size_t esize = dtype_size(v->dtype);
+	size_t esize = dtype_size(v->out);
 	size_t n = v->stores_block ? 1 : (size_t)(l.out_hi - l.out_lo);
 	uint64_t *starts = calloc(n + 1, sizeof *starts);
 	const struct tensor **tensors = calloc(v->ntensors + 1, sizeof *tensors);

@@ -102,6 +102,7 @@ void input_stats_report(struct collective *c, struct coll_result *r)
 			add(t, t->inputs[k].path, t->inputs[k].tensors[i].name, &t->scanned[k][i]);
 	r->found = t->found;
 	r->nfound = t->nfound;
+	r->overflowed = t->overflowed;
 	r->found_all = (struct coll_found){
 	        .count = t->found_all.count, .nans = t->found_all.nans, .infs = t->found_all.infs};
 }

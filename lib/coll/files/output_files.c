@@ -8,6 +8,7 @@
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/request/paths.h"
+#include "lib/data/dataset/dataset_output.h"
 #include "lib/data/files/beneath.h"
 
 /* ---- outputs ---- */
@@ -23,8 +24,16 @@ static struct place *places_of(const struct collective *c, int copy, size_t tens
 static int name_like(struct collective *c, const char *path, int copy, int k, size_t tensor,
                      struct err *err)
 {
-	return sink_add_like(c->transfer.sink, path, c->request->files.format,
-	                     &c->transfer.inputs[k], places_of(c, copy, tensor), err);
+	const struct coll_request *r = c->request;
+	struct dataset_output out;
+	int ret = dataset_output_of(&out, &c->transfer.inputs[k], r->output_dtype, err);
+	if (ret == 0 && r->max_shard)
+		ret = dataset_output_cut(&out, path, r->max_shard, err);
+	if (ret == 0)
+		ret = sink_add_like(c->transfer.sink, path, r->files.format, &out.like,
+		                    places_of(c, copy, tensor), err);
+	dataset_output_release(&out);
+	return ret;
 }
 
 /* The format that --format gives, regardless of the extension. */

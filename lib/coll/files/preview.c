@@ -23,7 +23,7 @@ static uint64_t bytes_out(const struct agreement *a, const struct vector *v)
 		first = v->layout.off[a->rank];
 		end = v->layout.off[a->rank + 1];
 	}
-	return (end - first) * dtype_size(v->dtype);
+	return (end - first) * dtype_size(v->out);
 }
 
 static void list_vectors(struct collective *c)
@@ -37,6 +37,7 @@ static void list_vectors(struct collective *c)
 		        (struct coll_planned){.algorithm = v->algorithm,
 		                              .dtype = v->dtype,
 		                              .wire = v->wire,
+		                              .out = v->out,
 		                              .count = count,
 		                              .bytes = count * dtype_size(v->dtype),
 		                              .windows = v->windows};

@@ -120,6 +120,11 @@ double request_weight(const struct coll_request *r, int input)
 	return r->nweights ? r->weights[r->nweights > 1 ? input : 0] : 1;
 }
 
+enum dtype request_output_dtype(const struct coll_request *r, enum dtype dtype)
+{
+	return dtype_converted(dtype, r->output_dtype);
+}
+
 bool request_is_weighted(const struct coll_request *r)
 {
 	bool weighted = false;
@@ -179,6 +184,14 @@ static int check_files(const struct coll_request *r, struct err *err)
 {
 	if (r->times && !r->files.raw_file)
 		return err_set(err, ERR_USAGE, "--times: needs --raw-file");
+	if (r->output_dtype && r->files.raw_file)
+		return err_set(err, ERR_USAGE,
+		               "--output-dtype: --raw-file copies bytes: remove one of them");
+	if (r->max_shard && r->each)
+		return err_set(
+		        err, ERR_USAGE,
+		        "--max-shard-size: with --each, each output is as its input: remove one "
+		        "of them");
 	return inputs_check(&r->files, err);
 }
 

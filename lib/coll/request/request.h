@@ -55,8 +55,11 @@ struct coll_request {
 	const char **outputs;
 	int noutputs;
 	struct input_options files;
-	bool each;    /* process each input separately; the output is a folder */
-	bool times;   /* copies get the modification times of the originals */
+	enum dtype output_dtype; /* of the outputs; DTYPE_NONE: that of the inputs */
+	uint64_t max_shard; /* bytes of tensors in a file of the output; 0: the files are as the
+	                       input's */
+	bool each;          /* process each input separately; the output is a folder */
+	bool times;         /* copies get the modification times of the originals */
 	bool force;   /* replace the target of an output that is a symbolic link; replace existing
 	                 files whose names another rank chooses */
 	bool no_sync; /* do not wait until the output is on disk */
@@ -127,6 +130,8 @@ int request_check_inputs(const struct coll_request *, int n, char *const *paths,
 int request_check_weights(const struct coll_request *, int n, struct err *err);
 /* The weight of local input @input in an average. */
 double request_weight(const struct coll_request *, int input);
+/* The element type of the output for elements of @dtype. */
+enum dtype request_output_dtype(const struct coll_request *, enum dtype);
 /* Is some weight not 1? */
 bool request_is_weighted(const struct coll_request *);
 

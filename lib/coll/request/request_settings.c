@@ -10,8 +10,10 @@
 #define AT(member) offsetof(struct coll_request, member)
 #define S(...)     SETTING(struct coll_request, __VA_ARGS__),
 
-#define OPS        "sum|prod|min|max|avg|band|bor|bxor|land|lor|lxor"
-#define DTYPES_ALL "f16|bf16|f32|f64|f8e4m3|f8e5m2|i8|i16|i32|i64|u8|u16|u32|u64|bool|c64|c128"
+#define OPS                "sum|prod|min|max|avg|band|bor|bxor|land|lor|lxor"
+#define DTYPES_ALL         "f16|bf16|f32|f64|f8e4m3|f8e5m2|i8|i16|i32|i64|u8|u16|u32|u64|bool|c64|c128"
+#define DTYPES_FLOAT       "f16|bf16|f32|f64|f8e4m3|f8e5m2"
+#define DTYPES_FLOAT_NUMPY "float16|bfloat16|float32|float64"
 #define DTYPES_NUMPY                                                                               \
 	"float16|bfloat16|float32|float64|float8_e4m3fn|float8_e5m2|int8|int16|int32|int64|uint8|" \
 	"uint16|uint32|uint64|bool_|complex64|complex128"
@@ -39,6 +41,8 @@ unsigned request_groups(enum coll_work work, enum coll_kind kind)
 	}
 	return FOR_JOIN | FOR_CHOICE | FOR_MOVES | FOR_INPUT | FOR_STATS |
 	       (kind == COLL_EXCHANGE ? FOR_STEPS : FOR_OUTPUT) |
+	       (kind == COLL_EXCHANGE || kind == COLL_BROADCAST ? 0 : FOR_CONVERT) |
+	       (rules->sets && kind != COLL_BROADCAST ? FOR_SHARDS : 0) |
 	       (coll_reduces(kind) ? FOR_REDUCE : 0) | (rules->averages ? FOR_AVERAGE : 0) |
 	       (rules->rooted ? FOR_ROOT : 0) | (rules->cut == CUT_ROWS ? FOR_ROWS : 0) |
 	       (rules->bytes ? FOR_BYTES | FOR_COPIES : 0) | (rules->radix ? FOR_RADIX : 0);

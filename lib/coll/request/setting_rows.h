@@ -49,6 +49,14 @@ S(COLLECTIVE, "steps", 0, "C", INT, steps, FOR_STEPS | FOR_PLAN | FOR_BENCH,
   .min = 1, .max = 16, .agree = FOR_STEPS | FOR_BENCH)
 S(FILES, "output", 'o', "FILE", LIST, outputs, FOR_OUTPUT,
   "output file; '-' is stdout; {rank}, {size} and {host} are replaced", .other = AT(noutputs))
+S(FILES, "output-dtype", 0, "TYPE", DTYPE, output_dtype, FOR_CONVERT,
+  "element type of the output; tensors that are not floats keep their type (default: that of the "
+  "input)",
+  .choices = DTYPES_FLOAT, .aliases = DTYPES_FLOAT_NUMPY, .once = true, .agree = FOR_CONVERT)
+S(FILES, "max-shard-size", 0, "SIZE", SIZE, max_shard, FOR_SHARDS,
+  "write a folder of .safetensors files with an index, each with at most this many bytes of "
+  "tensors; a larger tensor has a file alone",
+  .min = 1, .max = INT64_MAX)
 S(FILES, "each", 0, NULL, FLAG, each, FOR_OUTPUT,
   "process each input separately; -o names a folder", .agree = FOR_OUTPUT)
 S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,

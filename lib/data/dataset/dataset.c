@@ -283,6 +283,14 @@ int dataset_unchanged(const struct dataset *d, struct err *err)
 
 /* ---- descriptions ---- */
 
+void tensor_set_dtype(struct tensor *t, enum dtype dtype)
+{
+	if (dtype == t->dtype)
+		return;
+	t->dtype = dtype;
+	t->bytes = t->count * dtype_size(dtype);
+}
+
 int tensor_info(const struct tensor *t, struct array_info *info)
 {
 	if (t->ndim > ARRAY_MAX_DIMS)

@@ -157,6 +157,8 @@ void dataset_swap(enum dtype dtype, void *buf, size_t n);
  * outputs. */
 int dataset_unchanged(const struct dataset *, struct err *err);
 
+/* Give a tensor that is to be written another type; sets its bytes. */
+void tensor_set_dtype(struct tensor *, enum dtype);
 /* A tensor's type and shape as a struct array_info, offset and format left 0; -1: more than
  * ARRAY_MAX_DIMS dimensions. */
 int tensor_info(const struct tensor *, struct array_info *info);
