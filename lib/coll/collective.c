@@ -359,7 +359,7 @@ static uint64_t count_of(const struct vector *v)
 static const struct vector *largest(const struct agreement *a)
 {
 	const struct vector *most = a->vectors;
-	for (int i = 1; i < a->nvectors; i++)
+	for (int i = 1; i < a->nvectors && !agreement_is_beside(a, i); i++)
 		if (array_bytes(&a->vectors[i].info) > array_bytes(&most->info))
 			most = &a->vectors[i];
 	return a->nvectors ? most : NULL;
@@ -370,7 +370,7 @@ static void report_vectors(const struct agreement *a, struct coll_result *r)
 	const struct vector *most = largest(a);
 	r->algorithm = most ? most->algorithm : NULL;
 	r->dtype = most && most->dtype ? dtype_name(most->dtype) : NULL;
-	for (int i = 0; i < a->nvectors; i++) {
+	for (int i = 0; i < a->nvectors && !agreement_is_beside(a, i); i++) {
 		const struct vector *v = &a->vectors[i];
 		r->count += count_of(v);
 		r->bytes += count_of(v) * dtype_size(v->dtype);

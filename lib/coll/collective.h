@@ -44,6 +44,7 @@ struct transfer {
 	const char **input_names;
 	struct selected_tensor *selected; /* at the root of a broadcast with include or exclude */
 	size_t nselected;
+	struct tensor *beside; /* with request.with_files: [nbeside of the input], as its files */
 
 	struct sink *sink;    /* NULL: no output */
 	int copies;           /* number of outputs with the same bytes */

@@ -11,7 +11,9 @@
 
 #include "algorithms/table.h"
 #include "lib/coll/agreement/agree_wire.h"
+#include "lib/base/text.h"
 #include "lib/coll/collective.h"
+#include "lib/data/dataset/dataset_beside.h"
 #include "lib/exec/budget.h"
 #include "lib/job/ranks.h"
 #include "lib/price/tuning.h"
@@ -80,6 +82,9 @@ static int put_offer(struct collective *c, struct offer *o, struct err *err)
 	if (c->agreed.content == CONTENT_BYTES && c->transfer.ninputs) {
 		o->content.has = OFFER_FILES;
 		o->content.files = c->agreed.root_files;
+	} else if (c->agreed.beside.nfiles) {
+		o->content.has = OFFER_FILES;
+		o->content.files = c->agreed.beside;
 	} else if (offers_arrays(c)) {
 		ret = list_arrays(c, &o->content, err);
 		if (ret == 0 && form.gathered)
@@ -207,8 +212,30 @@ static int adopt_arrays(struct collective *c, struct offer_content *o, struct er
 	return 0;
 }
 
+/* Names that another program would read instead of the output are refused from rank 0, too. */
+static int adopt_beside(struct collective *c, struct file_list *l, struct err *err)
+{
+	char shown[256];
+	if (!l->folder || l->tree)
+		return malformed(err, "ROSTER", "content");
+	for (int i = 0; i < l->nfiles; i++)
+		if (!dataset_beside_name(l->files[i].name))
+			return err_set(
+			        err, ERR_DISAGREE,
+			        "would write '%s' beside the tensors (--with-files): expected "
+			        "the name of a file without weights",
+			        text_escape(shown, sizeof shown, l->files[i].name));
+	c->agreed.beside = *l;
+	*l = (struct file_list){0};
+	return vectors_add_beside(&c->agreed, err);
+}
+
 static int adopt_content(struct collective *c, struct offer_content *o, struct err *err)
 {
+	if (c->request->with_files && !request_root_offers(c->request))
+		return o->has == OFFER_FILES     ? adopt_beside(c, &o->files, err)
+		       : o->has == OFFER_NOTHING ? 0
+		                                 : malformed(err, "ROSTER", "content");
 	if (o->has == OFFER_NOTHING)
 		return err_set(err, ERR_INTEGRITY, "sent no description of its inputs");
 	if (o->has == OFFER_ARRAYS)
@@ -220,19 +247,32 @@ static int adopt_content(struct collective *c, struct offer_content *o, struct e
 	return vectors_of_files(&c->agreed, c->request, err);
 }
 
-/* Make this rank's vectors from the root's arrays or files. */
+/* The rank whose offer rank 0 passes on to all. */
+static int offering_rank(const struct collective *c)
+{
+	return request_root_offers(c->request) ? c->agreed.root : 0;
+}
+
+/* Does rank 0 pass an offer on to all? */
+static bool has_offering_rank(const struct collective *c)
+{
+	return request_root_offers(c->request) || c->request->with_files;
+}
+
+/* Make this rank's vectors from that rank's arrays or files. */
 static int adopt_root(struct collective *c, struct view bytes, struct err *err)
 {
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
 	struct err why = ERR_INIT;
 	struct offer_content o;
-	if (c->agreed.nvectors) /* the root, or rank 0, which decoded the offer earlier */
+	/* the root, or rank 0, which decoded the offer earlier */
+	if (request_root_offers(c->request) ? c->agreed.nvectors > 0 : c->agreed.rank == 0)
 		return 0;
 	int ret = offer_content_get(bytes, &form, &o, &why);
 	if (ret == 0)
 		ret = adopt_content(c, &o, &why);
 	offer_content_release(&o);
-	return ret < 0 ? blame(c->agreed.root, &why, err) : 0;
+	return ret < 0 ? blame(offering_rank(c), &why, err) : 0;
 }
 
 /* ---- rank 0 ---- */
@@ -266,7 +306,7 @@ static int find_root_offer(struct collective *c, const struct intent *root, stru
 	int ret = offer_get(root->details, &form, &o, &why);
 	c->root_offer = o.bytes;
 	offer_release(&o);
-	return ret < 0 ? blame(c->agreed.root, &why, err) : adopt_root(c, c->root_offer, err);
+	return ret < 0 ? blame(offering_rank(c), &why, err) : adopt_root(c, c->root_offer, err);
 }
 
 /* Often a mistake: one name for all ranks, where each has its own file. */
@@ -303,8 +343,7 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 	struct select_tuning tuning;
 	c->agreed.host = plan->host;
 	tuning_init(&tuning);
-	int ret = request_root_offers(c->request) ? find_root_offer(c, intents[c->agreed.root], err)
-	                                          : 0;
+	int ret = has_offering_rank(c) ? find_root_offer(c, intents[offering_rank(c)], err) : 0;
 	if (ret == 0 && file && chooses(c))
 		ret = tuning_read(&tuning, file, err);
 	c->planner = (struct planner){.request = c->request,

@@ -59,6 +59,9 @@ struct agreement {
 	int nvectors;
 	struct vector_tensor *tensors; /* sorted by input, then by name */
 	size_t ntensors;
+	/* CONTENT_TENSORS with request.with_files: the files beside rank 0's tensors. They follow
+	 * the tensors in `tensors`, and have the last vector, a broadcast of their bytes. */
+	struct file_list beside;
 	struct file_list root_files; /* CONTENT_BYTES */
 	char **names; /* CONTENT_ARRAYS with request.each: base names of this rank's inputs; if the
 	                 collective has a root, of the root's */
@@ -82,6 +85,16 @@ static inline bool agreement_writes(const struct agreement *a, const struct coll
 {
 	return coll_writes(r->kind, a->rank, a->size, a->root);
 }
+/* The number of tensors and of files beside them. */
+static inline size_t agreement_entries(const struct agreement *a)
+{
+	return a->ntensors + (size_t)a->beside.nfiles;
+}
+/* Has vector @i files beside tensors? */
+static inline bool agreement_is_beside(const struct agreement *a, int i)
+{
+	return a->beside.nfiles && i == a->nvectors - 1;
+}
 /* Do all ranks get the same bits? Once the algorithms are known. */
 bool agreement_replicates(const struct agreement *, const struct coll_request *);
 /* Does @alg give the ranks results that differ in their bits? */
@@ -95,6 +108,8 @@ int vectors_of_inputs(struct agreement *, const struct coll_request *, const str
                       int n, struct err *err);
 /* Make one vector of the bytes of a->root_files. */
 int vectors_of_files(struct agreement *, const struct coll_request *, struct err *err);
+/* Add the vector of a->beside, unless it has no files. */
+int vectors_add_beside(struct agreement *, struct err *err);
 /* Make @n vectors of arrays, without info, which the caller fills. */
 int vectors_of_arrays(struct agreement *, int n, struct err *err);
 /* Set the collective and the operation of a vector, whose dtype is set. @ninputs: this rank's

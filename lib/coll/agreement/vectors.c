@@ -254,6 +254,62 @@ int vectors_of_files(struct agreement *a, const struct coll_request *r, struct e
 	return describe_vectors(a, err);
 }
 
+/* ---- files beside tensors ---- */
+
+/* Room in the lists for one more vector, and for the files. */
+static int add_room(struct agreement *a, struct err *err)
+{
+	const size_t n = agreement_entries(a);
+	void *vectors = err_realloc(a->vectors, (size_t)a->nvectors + 1, sizeof *a->vectors,
+	                            "the vectors", err);
+	if (!vectors)
+		return -1;
+	a->vectors = vectors;
+	a->vectors[a->nvectors] = (struct vector){.dtype = DTYPE_U8};
+	void *tensors = err_realloc(a->tensors, n + 1, sizeof *a->tensors, "the files", err);
+	if (!tensors)
+		return -1;
+	a->tensors = tensors;
+	return 0;
+}
+
+int vectors_add_beside(struct agreement *a, struct err *err)
+{
+	const struct file_list *l = &a->beside;
+	const size_t n = (size_t)l->nfiles;
+	if (!n)
+		return 0;
+	if (add_room(a, err) < 0)
+		return -1;
+	struct vector *v = &a->vectors[a->nvectors];
+	if (!(v->tensors = err_calloc(n, sizeof *v->tensors, "the files", err)))
+		return -1;
+	a->nvectors++;
+	for (size_t f = 0; f < n; f++) {
+		const uint64_t bytes = l->files[f].bytes;
+		struct vector_tensor *t = &a->tensors[a->ntensors + f];
+		*t = (struct vector_tensor){
+		        .vector = a->nvectors - 1, .at = v->info.count, .index = f};
+		t->tensor = (struct tensor){.name = l->files[f].name,
+		                            .dtype = DTYPE_U8,
+		                            .ndim = 1,
+		                            .count = bytes,
+		                            .bytes = bytes};
+		v->tensors[v->ntensors++] = (uint32_t)(a->ntensors + f);
+		v->info.count += bytes; /* file_list_get has checked the sum */
+	}
+	for (size_t f = 0; f < n; f++)
+		a->tensors[a->ntensors + f].tensor.shape =
+		        &a->tensors[a->ntensors + f].tensor.count;
+	v->kind = COLL_BROADCAST;
+	v->op = REDUCE_SUM;
+	v->ninputs = 1;
+	v->info = (struct array_info){
+	        .format = &format_raw, .dtype = DTYPE_U8, .ndim = 1, .shape = {v->info.count}};
+	return array_count(&v->info) < 0 ? err_set(err, ERR_INPUT, "the files have too many bytes")
+	                                 : 0;
+}
+
 /* ---- all ---- */
 
 int vectors_of_inputs(struct agreement *a, const struct coll_request *r,
@@ -285,4 +341,5 @@ void agreement_release(struct agreement *a)
 	free(a->vectors);
 	free(a->tensors);
 	file_list_release(&a->root_files);
+	file_list_release(&a->beside);
 }

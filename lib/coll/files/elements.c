@@ -313,15 +313,17 @@ int elements_prepare(struct collective *c, struct err *err)
 	t->read_staging = err_malloc(STAGING, "staging", err);
 	t->write_staging = err_malloc(STAGING, "staging", err);
 	t->compare_staging = err_malloc(STAGING, "staging", err);
-	t->digests = err_calloc(c->agreed.ntensors + 1, sizeof *t->digests, "the digests", err);
+	t->digests = err_calloc(agreement_entries(&c->agreed) + 1, sizeof *t->digests,
+	                        "the digests", err);
 	if (!t->read_staging || !t->write_staging || !t->compare_staging || !t->digests)
 		return -1;
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
 		struct vector_files *f = &t->files[i];
 		f->digest = t->sink ? make_digest(c, v) : NULL;
-		f->stats = counts ? make_stats(v) : NULL;
-		if ((t->sink && !f->digest) || (counts && !f->stats))
+		const bool counted = counts && !agreement_is_beside(&c->agreed, i);
+		f->stats = counted ? make_stats(v) : NULL;
+		if ((t->sink && !f->digest) || (counted && !f->stats))
 			return err_nomem(err, "the digest", v->ntensors * sizeof(void *));
 	}
 	return files_map_inputs(c, err);

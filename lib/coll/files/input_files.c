@@ -6,9 +6,11 @@
 #include <xxhash.h>
 
 #include "lib/base/path.h"
+#include "lib/base/text.h"
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/request/paths.h"
+#include "lib/data/dataset/dataset_beside.h"
 #include "lib/data/files/target.h"
 #include "lib/exec/budget.h"
 
@@ -134,6 +136,51 @@ static int take_input(struct collective *c, const char *path, struct err *err)
 		return -1;
 	note_values(c, d);
 	return check_alike(c, d, err);
+}
+
+/* "config.json and 2 others" */
+static void note_left(struct collective *c, const char *folder, const char *first, int n,
+                      const char *how)
+{
+	char text[768], shown[300], others[32] = "";
+	if (!n)
+		return;
+	if (n > 1)
+		snprintf(others, sizeof others, " and %d other%s", n - 1, n > 2 ? "s" : "");
+	snprintf(text, sizeof text, "%.300s: %s%s %s left out%s", folder,
+	         text_escape(shown, sizeof shown, first), others, n > 1 ? "are" : "is", how);
+	note_input(c, text);
+}
+
+/* Does this rank's first input have the files that go along with the tensors? */
+static bool gives_files(const struct collective *c)
+{
+	return coll_rules(c->request->kind)->sets && c->transfer.ninputs &&
+	       c->agreed.rank == (request_root_offers(c->request) ? c->agreed.root : 0);
+}
+
+static int open_beside(struct collective *c, struct dataset *d, struct err *err)
+{
+	struct beside b;
+	int ret = beside_list(&b, d, err);
+	if (ret == 0 && c->request->with_files) {
+		note_left(c, b.folder, b.left, b.nleft, "");
+		ret = dataset_add_beside(d, &b, err);
+	} else if (ret == 0 && b.n) {
+		note_left(c, b.folder, b.names[0], b.n, ": --with-files copies them");
+	}
+	beside_release(&b);
+	return ret;
+}
+
+/* The files beside the first input's tensors. */
+static int take_beside(struct collective *c, struct err *err)
+{
+	struct dataset *d = c->transfer.inputs;
+	if (!gives_files(c) || c->request->files.raw_file || c->request->each ||
+	    (!c->request->with_files && !d->sharded))
+		return 0;
+	return open_beside(c, d, err);
 }
 
 /* A broadcast of a set includes its index, as one more file. */
@@ -365,12 +412,30 @@ static int vectors_of_bytes(struct collective *c, struct err *err)
 	return vectors_of_files(&c->agreed, c->request, err);
 }
 
+/* At rank 0: the vector of the files beside the tensors. */
+static int vector_of_beside(struct collective *c, struct err *err)
+{
+	const struct dataset *d = c->transfer.inputs;
+	struct file_list *l = &c->agreed.beside;
+	*l = (struct file_list){.format = &format_raw, .folder = true};
+	if (!d->nbeside)
+		return 0;
+	if (!(l->files = err_calloc((size_t)d->nbeside, sizeof *l->files, "the files", err)))
+		return -1;
+	for (int i = d->nfiles - d->nbeside; i < d->nfiles; i++)
+		if (list_file(l, d->files[i].name, d->files[i].size, &d->files[i].was, err) < 0)
+			return -1;
+	return vectors_add_beside(&c->agreed, err);
+}
+
 static int make_vectors(struct collective *c, struct err *err)
 {
 	const struct transfer *t = &c->transfer;
 	if (c->agreed.content == CONTENT_BYTES)
 		return vectors_of_bytes(c, err);
-	return vectors_of_inputs(&c->agreed, c->request, t->inputs, t->ninputs, err);
+	if (vectors_of_inputs(&c->agreed, c->request, t->inputs, t->ninputs, err) < 0)
+		return -1;
+	return vector_of_beside(c, err);
 }
 
 int files_open_inputs(struct collective *c, struct err *err)
@@ -385,7 +450,7 @@ int files_open_inputs(struct collective *c, struct err *err)
 	if (ret == 0)
 		ret = take_inputs(c, &paths, err);
 	paths_release(&paths);
-	if (ret < 0)
+	if (ret < 0 || take_beside(c, err) < 0)
 		return -1;
 	if (c->request->kind == COLL_BROADCAST && choose_content(c, err) < 0)
 		return -1;
@@ -470,6 +535,16 @@ static int map_files(const struct collective *c, struct extents *in, struct err 
 	return 0;
 }
 
+/* The files beside the tensors of rank 0's first input. */
+static int map_beside(const struct collective *c, struct extents *in, struct err *err)
+{
+	const struct dataset *d = c->transfer.inputs;
+	for (int f = d->nfiles - d->nbeside; c->agreed.rank == 0 && f < d->nfiles; f++)
+		if (extents_add(in, 0, f, 0, d->files[f].size, false, err) < 0)
+			return -1;
+	return 0;
+}
+
 static int map_vector(struct collective *c, int i, struct err *err)
 {
 	const struct vector *v = &c->agreed.vectors[i];
@@ -479,6 +554,8 @@ static int map_vector(struct collective *c, int i, struct err *err)
 		return -1;
 	if (c->agreed.content == CONTENT_BYTES)
 		return (c->transfer.selected ? map_selected : map_files)(c, &f->in[0], err);
+	if (agreement_is_beside(&c->agreed, i))
+		return map_beside(c, &f->in[0], err);
 	for (int k = 0; k < v->ninputs && ret == 0; k++)
 		ret = map_tensors(c, v, k, &f->in[k], err);
 	return ret;

@@ -17,7 +17,7 @@
  * agreed.tensors. */
 static struct place *places_of(const struct collective *c, int copy, size_t tensor)
 {
-	return c->transfer.places + (size_t)copy * c->agreed.ntensors + tensor;
+	return c->transfer.places + (size_t)copy * agreement_entries(&c->agreed) + tensor;
 }
 
 /* Add an output with the layout of input @k, whose first tensor is @tensor. */
@@ -33,6 +33,49 @@ static int name_like(struct collective *c, const char *path, int copy, int k, si
 		ret = sink_add_like(c->transfer.sink, path, r->files.format, &out.like,
 		                    places_of(c, copy, tensor), err);
 	dataset_output_release(&out);
+	return ret;
+}
+
+/* The folder of the output @path, for files beside the tensors. Malloced; NULL: ERR_USAGE: it is no
+ * folder. */
+static char *beside_folder(const char *path, struct err *err)
+{
+	const struct format *format;
+	const bool folder = path_is_folder(path), index = !folder && path_is_index(path);
+	if (strcmp(path, "-") == 0 ||
+	    (!folder && !index && format_of(path, NULL, &format, NULL) == 0)) {
+		err_set(err, ERR_USAGE, "%s: --with-files: name a folder for the output", path);
+		return NULL;
+	}
+	return index ? path_folder(path, err) : err_strdup(path, "a path", err);
+}
+
+/* Add the file beside the tensors number @f to @folder. */
+static int name_one_beside(struct collective *c, const char *folder, int copy, int f,
+                           struct err *err)
+{
+	const struct listed_file *l = &c->agreed.beside.files[f];
+	const struct dataset *d = c->transfer.inputs;
+	char *path = path_join(folder, l->name, err);
+	const int file = path ? sink_add(c->transfer.sink, path, NULL, 0, l->bytes, err) : -1;
+	free(path);
+	if (file < 0)
+		return -1;
+	places_of(c, copy, c->agreed.ntensors + (size_t)f)->file = file;
+	if (c->agreed.rank == 0)
+		sink_leave_own(c->transfer.sink, file, d->files[d->nfiles - d->nbeside + f].fd);
+	else
+		sink_set_top(c->transfer.sink, file, strlen(folder));
+	return 0;
+}
+
+static int name_beside(struct collective *c, const char *path, int copy, struct err *err)
+{
+	char *folder = c->request->with_files ? beside_folder(path, err) : NULL;
+	int ret = folder || !c->request->with_files ? 0 : -1;
+	for (int f = 0; ret == 0 && f < c->agreed.beside.nfiles; f++)
+		ret = name_one_beside(c, folder, copy, f, err);
+	free(folder);
 	return ret;
 }
 
@@ -289,9 +332,11 @@ static int name_output(struct collective *c, const char *path, int copy, struct 
 {
 	if (c->agreed.content == CONTENT_BYTES)
 		return name_files(c, path, err);
+	if (!c->request->each && c->agreed.content == CONTENT_TENSORS)
+		return name_like(c, path, copy, 0, 0, err) < 0 ? -1
+		                                               : name_beside(c, path, copy, err);
 	if (!c->request->each)
-		return c->agreed.content == CONTENT_TENSORS ? name_like(c, path, copy, 0, 0, err)
-		                                            : name_array(c, path, copy, 0, err);
+		return name_array(c, path, copy, 0, err);
 	if (sink_add_folder(c->transfer.sink, path, err) < 0)
 		return -1;
 	return name_each(c, path, err);
@@ -344,11 +389,34 @@ static int make_like(struct collective *c, const char *path, int k, struct err *
 	return ret;
 }
 
+/* Add copies of the files beside the tensors of input 0 to the folder of the output @path. */
+static int make_beside(struct collective *c, const char *path, struct err *err)
+{
+	struct transfer *t = &c->transfer;
+	const struct dataset *d = t->inputs;
+	char *folder = beside_folder(path, err);
+	t->beside = err_calloc((size_t)d->nbeside + 1, sizeof *t->beside, "the files", err);
+	int ret = folder && t->beside ? 0 : -1;
+	for (int i = 0; ret == 0 && i < d->nbeside; i++) {
+		const int from = d->nfiles - d->nbeside + i;
+		char *name = path_join(folder, d->files[from].name, err);
+		const int file =
+		        name ? sink_add(t->sink, name, NULL, 0, d->files[from].size, err) : -1;
+		t->beside[i] = (struct tensor){.file = from, .bytes = d->files[from].size};
+		t->selected[t->nselected++] =
+		        (struct selected_tensor){{.file = file}, 0, &t->beside[i]};
+		free(name);
+		ret = file < 0 ? -1 : 0;
+	}
+	free(folder);
+	return ret;
+}
+
 int files_select_outputs(struct collective *c, struct err *err)
 {
 	size_t total = 0;
 	for (int k = 0; k < c->transfer.ninputs; k++)
-		total += c->transfer.inputs[k].ntensors;
+		total += c->transfer.inputs[k].ntensors + (size_t)c->transfer.inputs[k].nbeside;
 	if (!(c->transfer.selected = err_calloc(total + 1, sizeof *c->transfer.selected,
 	                                        "the tensors' places", err)))
 		return -1;
@@ -361,6 +429,8 @@ int files_select_outputs(struct collective *c, struct err *err)
 		ret = sink_add_folder(c->transfer.sink, c->transfer.output, err);
 	for (int k = 0; ret == 0 && k < c->transfer.ninputs; k++)
 		ret = make_like(c, c->transfer.output, k, err);
+	if (ret == 0 && c->request->with_files)
+		ret = make_beside(c, c->transfer.output, err);
 	return ret;
 }
 
@@ -443,7 +513,7 @@ static int map_outputs(struct collective *c, struct err *err)
 
 int files_name_outputs(struct collective *c, struct err *err)
 {
-	size_t n = (size_t)c->request->noutputs * c->agreed.ntensors + 1;
+	size_t n = (size_t)c->request->noutputs * agreement_entries(&c->agreed) + 1;
 	if (!agreement_writes(&c->agreed, c->request))
 		return 0;
 	if (!(c->transfer.places = err_calloc(n, sizeof *c->transfer.places, "the outputs", err)))
@@ -520,7 +590,8 @@ static int finish_digests(struct collective *c, struct err *err)
 	struct transfer *t = &c->transfer;
 	size_t n = c->agreed.ntensors;
 	const char **names = err_calloc(n + 1, sizeof *names, "the digests", err);
-	uint8_t(*room)[DIGEST_BYTES] = err_calloc(n + 1, sizeof *room, "the digests", err);
+	uint8_t(*room)[DIGEST_BYTES] =
+	        err_calloc(agreement_entries(&c->agreed) + 1, sizeof *room, "the digests", err);
 	int ret = names && room ? finish_vectors(c, room, err) : -1;
 	for (size_t i = 0; ret == 0 && i < n; i++)
 		names[i] = c->agreed.tensors[i].tensor.name;
@@ -558,6 +629,7 @@ void files_release(struct collective *c)
 	free(t->inputs);
 	free(t->input_names);
 	free(t->selected);
+	free(t->beside);
 	free(t->output);
 	free(t->places);
 	free(t->split);

@@ -187,6 +187,11 @@ static int check_files(const struct coll_request *r, struct err *err)
 	if (r->output_dtype && r->files.raw_file)
 		return err_set(err, ERR_USAGE,
 		               "--output-dtype: --raw-file copies bytes: remove one of them");
+	if (r->with_files && (r->each || r->files.raw_file))
+		return err_set(err, ERR_USAGE,
+		               "--with-files: copies the files beside the tensors of a set: remove "
+		               "it, or %s",
+		               r->each ? "--each" : "--raw-file, which copies all files");
 	if (r->max_shard && r->each)
 		return err_set(
 		        err, ERR_USAGE,

@@ -58,8 +58,10 @@ struct coll_request {
 	enum dtype output_dtype; /* of the outputs; DTYPE_NONE: that of the inputs */
 	uint64_t max_shard; /* bytes of tensors in a file of the output; 0: the files are as the
 	                       input's */
-	bool each;          /* process each input separately; the output is a folder */
-	bool times;         /* copies get the modification times of the originals */
+	bool with_files; /* the output's folder also gets the files beside the tensors of rank 0's
+	                    or the root's first input (dataset_beside.h) */
+	bool each;       /* process each input separately; the output is a folder */
+	bool times;      /* copies get the modification times of the originals */
 	bool force;   /* replace the target of an output that is a symbolic link; replace existing
 	                 files whose names another rank chooses */
 	bool no_sync; /* do not wait until the output is on disk */

@@ -42,6 +42,7 @@ unsigned request_groups(enum coll_work work, enum coll_kind kind)
 	return FOR_JOIN | FOR_CHOICE | FOR_MOVES | FOR_INPUT | FOR_STATS |
 	       (kind == COLL_EXCHANGE ? FOR_STEPS : FOR_OUTPUT) |
 	       (kind == COLL_EXCHANGE || kind == COLL_BROADCAST ? 0 : FOR_CONVERT) |
+	       (rules->sets ? FOR_SETS : 0) |
 	       (rules->sets && kind != COLL_BROADCAST ? FOR_SHARDS : 0) |
 	       (coll_reduces(kind) ? FOR_REDUCE : 0) | (rules->averages ? FOR_AVERAGE : 0) |
 	       (rules->rooted ? FOR_ROOT : 0) | (rules->cut == CUT_ROWS ? FOR_ROWS : 0) |

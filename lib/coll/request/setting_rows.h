@@ -57,6 +57,10 @@ S(FILES, "max-shard-size", 0, "SIZE", SIZE, max_shard, FOR_SHARDS,
   "write a folder of .safetensors files with an index, each with at most this many bytes of "
   "tensors; a larger tensor has a file alone",
   .min = 1, .max = INT64_MAX)
+S(FILES, "with-files", 0, NULL, FLAG, with_files, FOR_SETS,
+  "the folder of the output also gets the other files of the input's folder, such as config.json: "
+  "those of rank 0 or of the root, from its first input",
+  .agree = FOR_SETS)
 S(FILES, "each", 0, NULL, FLAG, each, FOR_OUTPUT,
   "process each input separately; -o names a folder", .agree = FOR_OUTPUT)
 S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,

@@ -66,7 +66,8 @@ struct dataset {
 	bool selected;        /* its tensors are not all, or have other names than in the files */
 	struct dataset_file *files;
 	int nfiles;
-	bool tree; /* a folder of any files, with these folders; each is before its contents: */
+	int nbeside; /* the last of them, in the folder, have no tensors (dataset_beside.h) */
+	bool tree;   /* a folder of any files, with these folders; each is before its contents: */
 	struct dataset_folder {
 		char *name; /* relative to path; "": the folder itself */
 		struct stat was;
