@@ -122,3 +122,43 @@ for r in range(2): np.savez(f"in.{r}.npz", a=np.arange(5.0) + r, b=np.ones((2, 2
 			"$0" scan --insecure --no-sync in.0.npy -o mounted/x.npy && [[ -s mounted/x.npy ]]' "$COLLCTL"
 	assert_equal "$status" 0
 }
+
+# on_tmpfs SIZE COMMAND...: in a folder `small` of SIZE bytes
+on_tmpfs() {
+	# shellcheck disable=SC2016
+	run --separate-stderr unshare -m bash -c 'mkdir -p small && mount -t tmpfs -o "size=$1" none small && shift && "$@"
+		rc=$?
+		find small -mindepth 1 >left
+		exit "$rc"' - "$@"
+}
+
+@test "outputs that do not fit: 4 with need and room, before data move; also of all a host's ranks, and in a dry run" {
+	unshare -m true 2>/dev/null || skip 'no mount namespaces here: no small file system'
+	make_shard in.npy f32 300000 1
+	py <<-'END'
+		save_safetensors("set.safetensors", {f"t{i:02}": some("f4", (15000,), i) for i in range(40)})
+	END
+	on_tmpfs 1m "$COLLCTL" allreduce -n 1 in.npy -o small/out.npy
+	assert_equal "$status" 4
+	[[ $stderr == *'small/out.npy: No space left on device: needs 1.1 MiB, and the file system has 1.0 MiB left: make room'* ]] || fail "$stderr"
+	assert_equal "$(<left)" ''
+	# Each of 40 files is small: they are added up.
+	on_tmpfs 2m "$COLLCTL" allreduce -n 1 --max-shard-size 1 set.safetensors -o small/set
+	assert_equal "$status" 4
+	[[ $stderr == *'small/set/model-00001-of-00040.safetensors and 40 other outputs: No space left on device: need 2.3 MiB, and the file system has 1.'* ]] || fail "$stderr"
+	assert_equal "$(<left)" ''
+	# Two ranks, each of which would have room.
+	on_tmpfs 2m "$COLLCTL" run -n 2 -- allreduce --insecure in.npy -o 'small/out.{rank}.npy'
+	assert_equal "$status" 4
+	assert_equal "$(grep -c 'No space left on device: needs 1.1 MiB' <<<"$stderr")" 1
+	[[ $stderr != *'data were moving'* ]] || fail "$stderr"
+	assert_equal "$(<left)" ''
+	on_tmpfs 1m "$COLLCTL" allreduce -n 1 --dry-run in.npy -o small/out.npy
+	assert_equal "$status" 4
+	[[ $stderr == *'needs 1.1 MiB, and the file system has 1.0 MiB left'* ]] || fail "$stderr"
+	on_tmpfs 2m "$COLLCTL" allreduce -n 1 --dry-run --max-shard-size 1 set.safetensors -o small/deep
+	assert_equal "$status" 4
+	[[ $stderr == *'model-00001-of-00040.safetensors and 40 other outputs: No space left on device: need 2.3 MiB'* ]] || fail "$stderr"
+	on_tmpfs 4m "$COLLCTL" allreduce -n 1 --max-shard-size 1 set.safetensors -o small/set
+	assert_equal "$status" 0
+}

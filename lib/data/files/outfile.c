@@ -17,6 +17,7 @@
 #include "lib/base/path.h"
 #include "lib/base/user.h"
 #include "lib/data/files/beneath.h"
+#include "lib/data/files/room.h"
 #include "lib/data/files/spool.h"
 #include "lib/data/files/target.h"
 
@@ -243,6 +244,26 @@ static int write_error(const struct outfile *f, const char *what, struct err *er
 	return err_errno(err, ERR_OUTPUT, "%s: %s", f->path, what);
 }
 
+/* A tmpfs has pages for a file at once, but to reserve them takes a sixth of the time of writing.
+ * So it is done where so many files of this size would fill it. */
+#define TMPFS_FILES 16
+
+static bool is_plenty(const struct statfs *fs, uint64_t bytes)
+{
+	return fs->f_type == TMPFS_MAGIC && bytes <= room_left(fs) / TMPFS_FILES;
+}
+
+static int no_room(const struct outfile *f, uint64_t bytes, struct err *err)
+{
+	struct room room = {0};
+	int ret = room_add(&room, f->fd, f->path, bytes, err);
+	if (ret == 0)
+		ret = room_check(&room, err);
+	room_release(&room);
+	errno = ENOSPC; /* reserved blocks, a quota: the numbers do not show it */
+	return ret ? ret : write_error(f, "cannot allocate the file", err);
+}
+
 static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err)
 {
 	struct statfs fs;
@@ -250,12 +271,17 @@ static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err
 	if (bytes > INT64_MAX)
 		return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
 		               (unsigned long long)bytes);
-	/* tmpfs clears allocated pages, which is a second pass over memory for no gain. */
-	if (bytes == 0 || (fstatfs(f->fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC))
+	if (bytes == 0)
+		return 0;
+	f->unallocated = fstatfs(f->fd, &fs) == 0 && is_plenty(&fs, bytes);
+	if (f->unallocated)
 		return 0;
 	r = io_retry(fallocate(f->fd, mode, 0, (off_t)bytes));
+	if (r && errno == ENOSPC)
+		return no_room(f, bytes, err);
 	if (r && errno != EOPNOTSUPP && errno != ENOSYS)
 		return write_error(f, "cannot allocate the file", err);
+	f->unallocated = r != 0;
 	return 0;
 }
 

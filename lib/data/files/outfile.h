@@ -32,15 +32,18 @@ struct outfile {
 	bool shared; /* dirfd belongs to another outfile */
 	bool absent; /* outfile_keep found nothing to replace */
 	bool committed;
+	bool unallocated; /* the file system has not allocated its bytes: room.h says whether it has
+	                     room for them */
 	uint64_t size;
 	struct writeback back;
 };
 
 /* Open an output for the target @path. @size: the final size, which is allocated at once by
- * fallocate if the file system supports it. The mode is that of the replaced file; if there is
- * none, by the umask. Refuses an existing target that is not a regular file, or that apparently
- * cannot be replaced. @force: follow a symbolic link (target_find), and replace or create the file
- * that it points to; the link is unchanged. On failure there is nothing to release. */
+ * fallocate if the file system supports it; on a tmpfs only if much of what is left is needed. The
+ * mode is that of the replaced file; if there is none, by the umask. Refuses an existing target
+ * that is not a regular file, or that apparently cannot be replaced. @force: follow a symbolic link
+ * (target_find), and replace or create the file that it points to; the link is unchanged. On
+ * failure there is nothing to release. */
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err);
 /* The same, but another rank has chosen the part of @path after the first @top bytes: no symbolic

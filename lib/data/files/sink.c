@@ -13,6 +13,7 @@
 #include "lib/data/files/beneath.h"
 #include "lib/data/files/input.h"
 #include "lib/data/files/outfile.h"
+#include "lib/data/files/room.h"
 #include "lib/data/files/sink_internal.h"
 #include "lib/data/files/spool.h"
 #include "lib/data/files/target.h"
@@ -439,6 +440,29 @@ static int lacking(const struct sink *s, struct err *err)
 	return -1;
 }
 
+/* The bytes that a file needs on its file system. An archive's members are there too until they are
+ * packed. */
+static uint64_t needs(const struct sink_file *f)
+{
+	return f->packed ? 2 * f->archive.bytes : f->size;
+}
+
+/* Is there room for what no file system has allocated? */
+static int check_room(const struct sink *s, struct err *err)
+{
+	struct room room = {0};
+	int ret = 0;
+	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		if (f->own < 0 && f->out.unallocated)
+			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
+	}
+	if (ret == 0)
+		ret = room_check(&room, err);
+	room_release(&room);
+	return ret;
+}
+
 int sink_open(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfolders; i++)
@@ -453,7 +477,7 @@ int sink_open(struct sink *s, struct err *err)
 		    (f->packed && open_members(s, f, err)))
 			return lacking(s, err);
 	}
-	return 0;
+	return check_room(s, err);
 }
 
 /* ---- checking ---- */
@@ -531,6 +555,25 @@ static int check_file(struct sink *s, int file, struct err *err)
 	return compare_with_earlier(s, file, err);
 }
 
+/* As check_room, before any file is created. */
+static int foresee_room(const struct sink *s, struct err *err)
+{
+	struct room room = {0};
+	int ret = 0;
+	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		if (f->own >= 0 || f->is_stdout)
+			continue;
+		ret = f->out.dirfd >= 0 && f->out.path
+		              ? room_add(&room, f->out.dirfd, f->path, needs(f), err)
+		              : room_add_absent(&room, f->path, needs(f), err);
+	}
+	if (ret == 0)
+		ret = room_check(&room, err);
+	room_release(&room);
+	return ret;
+}
+
 int sink_check(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfolders; i++)
@@ -539,7 +582,7 @@ int sink_check(struct sink *s, struct err *err)
 	for (int i = 0; i < s->nfiles; i++)
 		if (check_file(s, i, err))
 			return lacking(s, err);
-	return 0;
+	return foresee_room(s, err);
 }
 
 bool sink_is_packed(const struct sink *s, int file)

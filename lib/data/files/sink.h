@@ -105,7 +105,7 @@ enum sink_fate {
 	SINK_STDOUT,
 };
 /* Instead of sink_open: find the errors that sink_open and sink_commit would have, as far as
- * possible without creating anything. Free disk space is not checked. Afterwards only sink_fate,
+ * possible without creating anything, and that the files do not fit. Afterwards only sink_fate,
  * sink_id and sink_free may be called. */
 int sink_check(struct sink *, struct err *err);
 enum sink_fate sink_fate(const struct sink *, int file);
