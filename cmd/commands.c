@@ -64,7 +64,7 @@ const struct command commands[] = {
 	{"algorithms", "[COLLECTIVE]", "list all algorithms, or those of one collective",
 	 NO_JOB, FOR_JSON, 0, 1, false, cmd_algorithms},
 	{"info", "FILE...", "show types, shapes, tensors, digests and statistics of files",
-	 NO_JOB, FOR_INPUT | FOR_STATS | FOR_BYTES | FOR_JSON, 1, -1, false, cmd_info},
+	 NO_JOB, FOR_INPUT | FOR_STATS | FOR_BYTES | FOR_INFO | FOR_JSON, 1, -1, false, cmd_info},
 	{"verify", "FILE...", "check that all ranks have the same data; name the ranks that differ",
 	 WORK_VERIFY, FOR_RETRY | FOR_JSON, 1, -1, false,
 	 cmd_verify},

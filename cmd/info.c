@@ -37,6 +37,64 @@ static uint64_t elements(const struct dataset *d)
 	return sum;
 }
 
+/* ---- aliases ---- */
+
+struct located {
+	const struct tensor *tensor;
+	size_t index;
+};
+
+/* Compares the places of two tensors in the files; 0 if they are the same elements. */
+static int by_place(const struct tensor *a, const struct tensor *b)
+{
+	if (a->file != b->file)
+		return a->file < b->file ? -1 : 1;
+	if (a->offset != b->offset)
+		return a->offset < b->offset ? -1 : 1;
+	if (a->dtype != b->dtype)
+		return a->dtype < b->dtype ? -1 : 1;
+	if (a->ndim != b->ndim)
+		return a->ndim < b->ndim ? -1 : 1;
+	for (int i = 0; i < a->ndim; i++)
+		if (a->shape[i] != b->shape[i])
+			return a->shape[i] < b->shape[i] ? -1 : 1;
+	return 0;
+}
+
+static int by_place_and_index(const void *a, const void *b)
+{
+	const struct located *x = a, *y = b;
+	const int order = by_place(x->tensor, y->tensor);
+
+	return order ? order : (x->index > y->index) - (x->index < y->index);
+}
+
+/* For each tensor the index of the first one that is the same bytes of a file with the same type
+ * and shape; its own index if there is none. Malloced. */
+static size_t *find_aliases(const struct dataset *d, struct err *err)
+{
+	size_t *first = err_calloc(d->ntensors + 1, sizeof *first, "the aliases", err), n = 0;
+	struct located *all = err_calloc(d->ntensors + 1, sizeof *all, "the aliases", err);
+
+	for (size_t i = 0; first && all && i < d->ntensors; i++) {
+		const struct tensor *t = &d->tensors[i];
+		first[i] = i;
+		if (t->bytes && !t->copied && !t->npieces && !d->files[t->file].unpacked)
+			all[n++] = (struct located){t, i};
+	}
+	if (n)
+		qsort(all, n, sizeof *all, by_place_and_index);
+	for (size_t i = 1; i < n; i++)
+		if (by_place(all[i].tensor, all[i - 1].tensor) == 0)
+			first[all[i].index] = first[all[i - 1].index];
+	if (!all) {
+		free(first);
+		first = NULL;
+	}
+	free(all);
+	return first;
+}
+
 /* ---- statistics ---- */
 
 static uint64_t finite(const struct stats *s)
@@ -108,16 +166,46 @@ static json_t *shape_json(const struct tensor *t)
 	return shape;
 }
 
-static json_t *tensor_json(const struct inspection *in, size_t i)
+static json_t *digest_json(const struct inspection *in, const uint8_t digest[DIGEST_BYTES])
+{
+	char text[DIGEST_TEXT];
+
+	return in->digests ? json_string(digest_text(digest, text)) : json_null();
+}
+
+static json_t *piece_json(const struct dataset *d, int file, uint64_t offset, uint64_t bytes)
+{
+	return json_pack("{s:o, s:I, s:I}", "file", report_path_json(d->files[file].name), "offset",
+	                 (json_int_t)offset, "bytes", (json_int_t)bytes);
+}
+
+/* Where the tensor's bytes lie in the files, in C order; of a view, and of an archive's member,
+ * nowhere. */
+static json_t *pieces_json(const struct dataset *d, const struct tensor *t)
+{
+	json_t *pieces = json_array();
+
+	for (int k = 0; k < t->npieces && !t->copied; k++)
+		if (!d->files[t->pieces[k].file].unpacked)
+			json_array_append_new(pieces,
+			                      piece_json(d, t->pieces[k].file, t->pieces[k].offset,
+			                                 t->pieces[k].bytes));
+	if (!t->npieces && t->bytes && !t->copied && !d->files[t->file].unpacked)
+		json_array_append_new(pieces, piece_json(d, t->file, t->offset, t->bytes));
+	return pieces;
+}
+
+static json_t *tensor_json(const struct inspection *in, size_t i, const size_t *first)
 {
 	const struct tensor *t = &in->data.tensors[i];
 	const struct stats *s = in->stats ? &in->stats[i] : NULL;
-	char digest[DIGEST_TEXT];
-	json_t *j = json_pack("{s:s, s:s, s:o, s:I, s:I, s:s, s:b, s:b}", "name", t->name, "dtype",
-	                      dtype_name(t->dtype), "shape", shape_json(t), "count",
-	                      (json_int_t)t->count, "bytes", (json_int_t)t->bytes, "digest",
-	                      digest_text(in->digests[i], digest), "fortran_order", t->fortran,
-	                      "big_endian", t->swapped);
+	json_t *j = json_pack(
+	        "{s:s, s:s, s:o, s:I, s:I, s:o, s:b, s:b, s:o, s:o}", "name", t->name, "dtype",
+	        dtype_name(t->dtype), "shape", shape_json(t), "count", (json_int_t)t->count,
+	        "bytes", (json_int_t)t->bytes, "digest",
+	        digest_json(in, in->digests ? in->digests[i] : NULL), "fortran_order", t->fortran,
+	        "big_endian", t->swapped, "pieces", pieces_json(&in->data, t), "alias_of",
+	        first[i] != i ? json_string(in->data.tensors[first[i]].name) : json_null());
 
 	if (!j || !s || !dtype_has_arithmetic(t->dtype))
 		return j;
@@ -140,26 +228,25 @@ static json_t *values_json(const struct dataset *d)
 	return values;
 }
 
-static json_t *to_json(const struct inspection *in)
+static json_t *to_json(const struct inspection *in, const size_t *first)
 {
 	const struct dataset *d = &in->data;
 	enum dtype dtype = common_dtype(d);
-	char digest[DIGEST_TEXT];
 	json_t *tensors = json_array(), *files = json_array();
 
 	for (size_t i = 0; i < d->ntensors; i++)
-		json_array_append_new(tensors, tensor_json(in, i));
+		json_array_append_new(tensors, tensor_json(in, i, first));
 	for (int i = 0; i < d->nfiles; i++)
 		if (!d->files[i].unpacked)
 			json_array_append_new(files, report_path_json(d->files[i].name));
-	return json_pack("{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:s, s:o, s:o, s:o, s:n}",
+	return json_pack("{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:n}",
 	                 "command", "info", "ok", 1, "file", report_path_json(d->path), "format",
 	                 d->format->name, "dtype",
 	                 dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
 	                 "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(),
 	                 "count", (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d),
-	                 "digest", digest_text(in->digest, digest), "files", files, "tensors",
-	                 tensors, "values", values_json(d), "error");
+	                 "digest", digest_json(in, in->digest), "files", files, "tensors", tensors,
+	                 "values", values_json(d), "error");
 }
 
 /* ---- text ---- */
@@ -197,7 +284,8 @@ static void print_summary(const struct inspection *in)
 		       d->tensors[0].fortran ? " in Fortran order" : "",
 		       d->tensors[0].swapped ? ", big-endian" : "");
 	printf(", %" PRIu64 " elements, %s\n", elements(d), size_text(dataset_bytes(d), size));
-	printf("digest %s\n", digest_text(in->digest, digest));
+	if (in->digests)
+		printf("digest %s\n", digest_text(in->digest, digest));
 }
 
 static void value_text(char text[32], long double x, enum dtype dtype)
@@ -263,7 +351,7 @@ static void tensor_cells(const struct inspection *in, size_t i, struct tensor_te
 	cells[TENSOR_DTYPE].text = dtype_name(t->dtype);
 	cells[TENSOR_SHAPE].text = tensor_shape_text(t, text->shape);
 	cells[TENSOR_BYTES].text = text->bytes;
-	cells[TENSOR_DIGEST].text = digest_text(in->digests[i], text->digest);
+	cells[TENSOR_DIGEST].text = in->digests ? digest_text(in->digests[i], text->digest) : "-";
 	if (in->stats)
 		stats_text(&in->stats[i], t->dtype, text->stats);
 	for (int k = 0; in->stats && k < STATS; k++)
@@ -277,7 +365,7 @@ static void print_tensors(const struct inspection *in)
 	        [TENSOR_DTYPE] = {.head = "dtype", .width = 5},
 	        [TENSOR_SHAPE] = {.head = "shape", .width = 5, .gap = 2},
 	        [TENSOR_BYTES] = {.head = "bytes", .width = 5, .gap = 2, .right = true},
-	        [TENSOR_DIGEST] = {.head = "digest", .gap = 2, .least = DIGEST_LEAST},
+	        [TENSOR_DIGEST] = {.head = "digest", .width = 6, .gap = 2, .least = DIGEST_LEAST},
 	};
 	struct table table = {.columns = columns, .n = TENSOR_STATS};
 	struct table_cell cells[TABLE_COLUMNS] = {{NULL, TERMINAL_PLAIN}};
@@ -321,13 +409,30 @@ static void print_values(const struct dataset *d)
 	}
 }
 
-static void print_inspection(const struct inspection *in)
+/* Tensors that are the same bytes of a file, as tied weights are. */
+static void print_aliases(const struct dataset *d, const size_t *first)
+{
+	char name[NAME_TEXT], of[NAME_TEXT];
+	bool any = false;
+
+	for (size_t i = 0; i < d->ntensors; i++) {
+		if (first[i] == i)
+			continue;
+		printf("%s%s = %s\n", any ? "" : "the same bytes:\n",
+		       text_escape(name, sizeof name, d->tensors[i].name),
+		       text_escape(of, sizeof of, d->tensors[first[i]].name));
+		any = true;
+	}
+}
+
+static void print_inspection(const struct inspection *in, const size_t *first)
 {
 	print_summary(in);
 	if (dataset_is_array(&in->data))
 		print_array_stats(in);
 	else
 		print_tensors(in);
+	print_aliases(&in->data, first);
 	print_values(&in->data);
 }
 
@@ -356,6 +461,8 @@ static int inspect(struct inspection *in, const char *path, const struct input_s
 
 	if (inspect_open(in, path, from, err) < 0)
 		return -1;
+	if (o->no_digest)
+		return 0;
 	progress_start(&progress, o, "info", NULL, look, in);
 	int ret = inspect_read(in, o->request.stats, step, &progress, err);
 	progress_stop(&progress);
@@ -377,15 +484,17 @@ static int info(const char *path, const struct input_source *from, const struct 
 	struct err err = ERR_INIT;
 	int code = 0;
 
-	if (inspect(&in, path, from, o, &err) < 0) {
+	size_t *firsts = inspect(&in, path, from, o, &err) < 0 ? NULL : find_aliases(&in.data, &err);
+	if (!firsts) {
 		code = report(&err, -1);
 		*object = o->json ? failure_json(path, &err) : NULL;
 	} else if (o->json) {
-		*object = to_json(&in);
+		*object = to_json(&in, firsts);
 	} else {
 		fputs(first ? "" : "\n", stdout);
-		print_inspection(&in);
+		print_inspection(&in, firsts);
 	}
+	free(firsts);
 	inspect_release(&in);
 	return code;
 }
@@ -406,6 +515,7 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 	struct input_options files = o->request.files;
 	const struct input_source from = {.o = &files,
 	                                  .pieces = true,
+	                                  .heads_only = o->no_digest,
 	                                  .raw_file = files.raw_file,
 	                                  .memory = o->request.settings.memory,
 	                                  .note = note,
@@ -414,7 +524,10 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 	int code = 0;
 
 	files.takes_bytes = command_groups(cmd) & FOR_BYTES;
-	if (inputs_check(&files, &err) < 0)
+	if (o->no_digest && o->request.stats)
+		err_set(&err, ERR_USAGE,
+		        "--no-digest: --stats reads all elements: remove one of them");
+	if (err.code || inputs_check(&files, &err) < 0)
 		return report_failure(cmd->name, o->json, &err, -1, "start");
 
 	for (int i = 1; i < argc; i++) {

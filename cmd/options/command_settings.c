@@ -11,6 +11,8 @@ const struct setting command_settings[] = {
             "writes its FILE, and needs this option"),
         OPT(COLLECTIVE, "trace-svg", 0, "FILE", STRING, trace_svg, FOR_MOVES,
             "draw the messages of all ranks in this file, as 'plan --svg' draws those of a plan"),
+        OPT(FILES, "no-digest", 0, NULL, FLAG, no_digest, FOR_INFO,
+            "read only the headers: show no digests"),
         OPT(RESOURCES, "progress", 0, "WHEN", WORD, progress, FOR_INPUT | FOR_WAITS,
             "progress on stderr: a bar on a terminal (auto); a bar on a terminal, elsewhere a "
             "line every 5 seconds (always); JSON lines (json); nothing (never)",

@@ -34,6 +34,7 @@ struct options {
 	const char *hosts; /* NULL: every rank has its own host, or (host_cpus) all have one */
 	int host_cpus;     /* 0: not given */
 	uint64_t count, bytes;
+	bool no_digest;
 	bool csv;                      /* bench */
 	const char *svg;               /* bench, check, plan */
 	const char *trace, *trace_svg; /* collectives */

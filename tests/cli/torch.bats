@@ -246,3 +246,26 @@ GOLDEN=$ROOT/tests/golden/torch
 	[[ $stderr == *"tensor 'w0': is a piece of a DTensor, which is no whole tensor"* ]] || fail "$stderr"
 	assert_equal "$(compgen -G 'out.*')" ''
 }
+
+@test "info: where the pieces of each tensor lie, which are the same bytes, and only the headers" {
+	local kind
+	# The bytes at the places that it names are the tensor's.
+	for kind in state_dict.pt training.pt views.pt types.pt dcp dcp_safetensors; do
+		collctl info --json "$GOLDEN/$kind" >info.json
+		collctl info --json --no-digest "$GOLDEN/$kind" >heads.json
+		assert_equal "$(jq -c '.tensors | map(del(.digest))' heads.json)" "$(jq -c '.tensors | map(del(.digest))' info.json)"
+		assert_equal "$(jq -c '[.digest, .tensors[].digest] | unique' heads.json)" '[null]'
+		collctl allreduce -n 1 -q --op max --integers first "$GOLDEN/$kind" -o out.safetensors 2>err ||
+			collctl allreduce -n 1 -q "$GOLDEN/$kind" -o out.safetensors
+		oracle torch_oracle places "$GOLDEN/$kind" info.json out.safetensors
+	done
+	assert_equal "$(json <(collctl info --json "$GOLDEN/state_dict.pt") '.tensors | map(select(.alias_of) | .name + " " + .alias_of) | join(",")')" 'out.weight emb.weight'
+	run -0 collctl info --no-digest "$GOLDEN/state_dict.pt"
+	[[ $output == *$'\nthe same bytes:\nout.weight = emb.weight' ]] || fail "$output"
+	[[ $output != *$'\ndigest '* ]] || fail "$output"
+	run -2 --separate-stderr collctl info --no-digest --stats "$GOLDEN/state_dict.pt"
+	[[ $stderr == *'--no-digest: --stats reads all elements: remove one of them'* ]] || fail "$stderr"
+	run -2 collctl allreduce -n 1 --no-digest "$GOLDEN/state_dict.pt" -o out.safetensors
+	py <<<'np.save("in.npy", np.zeros(3, "f4"))'
+	assert_equal "$(json <(collctl info --json --no-digest --no-digest in.npy) '.digest, .tensors[0].pieces[0].offset' | xargs)" 'null 128'
+}

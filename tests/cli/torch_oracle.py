@@ -5,6 +5,7 @@
   torch_oracle.py big OUT.pt BYTES [big]                      a file as torch.save writes it, of one tensor "w" of f32, 0 1 2 ...
   torch_oracle.py expand OUT.pt COUNT                  see below
   torch_oracle.py pieces FOLDER SHAPE BOX...           see below
+  torch_oracle.py places PATH INFO OUT  are the places that INFO (`info --json PATH`) lists the bytes in OUT.safetensors?
   torch_oracle.py whole OUT.safetensors SHAPE          has OUT the whole tensor of `pieces`?
 """
 
@@ -21,6 +22,8 @@ GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden"
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
          "F8_E5M2": "float8_e5m2", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U16": "uint16", "U8": "uint8",
          "BOOL": "bool", "C64": "complex64"}
+
+VIEWS = ("transposed", "column", "steps", "expanded", "w1")  # in another order than C order: of views.pt, of the folders
 
 
 def read(path):
@@ -98,8 +101,26 @@ def whole(out, shape):
     assert np.array_equal(np.frombuffer(data, np.float32).reshape(shape), np.arange(np.prod(shape), dtype=np.float32).reshape(shape))
 
 
+def places(path, info, out):
+    """Are the pieces that INFO (of `info --json`) lists the bytes of the tensors in OUT?"""
+    folder = path if os.path.isdir(path) else os.path.dirname(path)
+    head, data = read(out)
+    with open(info, encoding="utf8") as f:
+        said = json.load(f)["tensors"]
+    assert sorted(t["name"] for t in said) == sorted(head)
+    for t in said:
+        found = b""
+        for p in t["pieces"]:
+            with open(os.path.join(folder, p["file"]), "rb") as f:
+                f.seek(p["offset"])
+                found += f.read(p["bytes"])
+        begin, end = head[t["name"]]["data_offsets"]
+        assert found in (b"", data[begin:end]), t["name"]
+        assert found or t["bytes"] == 0 or t["name"] in VIEWS, t["name"]
+
+
 def main():
-    {"check": check, "big": big, "pieces": pieces, "expand": expand, "whole": whole}[sys.argv[1]](*sys.argv[2:])
+    {"check": check, "big": big, "pieces": pieces, "expand": expand, "whole": whole, "places": places}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -94,6 +94,7 @@ enum setting_section {
 #define FOR_HELP    (1u << 25) /* `help`: texts that the build generates; not listed */
 #define FOR_COMMON  (1u << 26) /* every command, and before COMMAND */
 #define FOR_BEFORE  (1u << 27) /* only before COMMAND */
+#define FOR_INFO    (1u << 31) /* `info` */
 #define FOR_SETS    (1u << 30) /* collectives that take named tensors */
 #define FOR_SHARDS  (1u << 29) /* collectives whose output may be a set of files */
 #define FOR_CONVERT (1u << 28) /* collectives whose output may have another element type */

@@ -40,6 +40,8 @@ struct tensor {
 		uint64_t offset, bytes;
 	} * pieces;
 	int npieces; /* 0: it lies in one place */
+	bool copied; /* it is a view of other elements: its bytes are not in that place, but in a
+	                copy */
 };
 
 struct dataset_file {

@@ -27,6 +27,7 @@ static int add_tensor(void *ctx, const char *name, const struct torch_tensor *t,
 	                        .shape = t->shape,
 	                        .count = t->count,
 	                        .bytes = t->count * dtype_size(t->dtype)};
+	tensor.copied = torch_spool_copies(of, tensor.bytes);
 	int file = 0;
 	if (torch_spool_place(s, of, tensor.bytes, &file, &tensor.offset, err))
 		return -1;

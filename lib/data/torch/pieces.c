@@ -183,6 +183,7 @@ int pieces_join(struct torch_spool *spool, const struct tensor *whole, struct te
 		return dataset_add_tensor(spool->dataset, &t, 0, err);
 	for (int k = 0; k < n; k++)
 		runs = runs && is_run(&boxes[k], &t);
+	t.copied = !runs;
 	if (runs || spool->source->heads_only)
 		return join_in_place(spool, &t, boxes, n, err);
 	return join_in_spool(spool, &t, boxes, n, err);

@@ -46,6 +46,11 @@ int torch_spool_reserve(struct torch_spool *s, uint64_t bytes, uint64_t *at, str
 	               s->dataset->path, TORCH_EXPANDS);
 }
 
+bool torch_spool_copies(const struct strided *of, uint64_t bytes)
+{
+	return bytes && (!strided_is_c_order(of) || of->swapped);
+}
+
 int torch_spool_place(struct torch_spool *s, const struct strided *of, uint64_t bytes, int *file,
                       uint64_t *offset, struct err *err)
 {
@@ -53,7 +58,7 @@ int torch_spool_place(struct torch_spool *s, const struct strided *of, uint64_t 
 	struct err why = ERR_INIT;
 	*offset = of->at;
 	uint64_t at;
-	if (!bytes || (strided_is_c_order(of) && !of->swapped))
+	if (!torch_spool_copies(of, bytes))
 		return 0;
 	if (s->source->heads_only) /* would it fit? */
 		return torch_spool_reserve(s, bytes, &at, err);

@@ -21,6 +21,9 @@ void torch_spool_init(struct torch_spool *, struct dataset *, const struct datas
  * say that repeats elements; ERR_RESOURCE. */
 #define TORCH_EXPANDS 100
 int torch_spool_reserve(struct torch_spool *, uint64_t bytes, uint64_t *at, struct err *err);
+/* Are the elements @of, @bytes together, in another order than C order, or big-endian, so that
+ * torch_spool_place copies them? */
+bool torch_spool_copies(const struct strided *of, uint64_t bytes);
 /* Where the elements @of in file *@file lie in C order, *@offset: there, or copied to the spool
  * (*@file changes). @bytes: of all elements. */
 int torch_spool_place(struct torch_spool *, const struct strided *of, uint64_t bytes, int *file,
