@@ -484,7 +484,8 @@ static int info(const char *path, const struct input_source *from, const struct 
 	struct err err = ERR_INIT;
 	int code = 0;
 
-	size_t *firsts = inspect(&in, path, from, o, &err) < 0 ? NULL : find_aliases(&in.data, &err);
+	size_t *firsts =
+	        inspect(&in, path, from, o, &err) < 0 ? NULL : find_aliases(&in.data, &err);
 	if (!firsts) {
 		code = report(&err, -1);
 		*object = o->json ? failure_json(path, &err) : NULL;
