@@ -45,7 +45,8 @@ help:
 	@echo 'make bench-reach      compare check with iperf3 and ping, and run -H with ssh (root)'
 	@echo 'make bench-join       measure what joins of many ranks cost their coordinator'
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
-	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp'
+	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp; and'
+	@echo '                      read the formats of torch, and compare with torch (if $$(PYTHON) has it), numpy and cat'
 	@echo 'make bench-gpu        measure the GPU plug-in: reductions, copies, how the parts of whole jobs overlap; and'
 	@echo '                      compare whole jobs with torch, if $$(PYTHON) has it (needs a GPU)'
 	@echo 'make bench-reduce     measure the reduction kernels'
@@ -143,4 +144,4 @@ bench-hosts: deps-bench
 
 bench-checkpoint: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/checkpoint.py
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" sh -c 'python3 tests/bench/checkpoint.py && python3 tests/bench/formats.py'
