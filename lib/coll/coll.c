@@ -271,6 +271,8 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	int ret = prepare(c, err);
 	if (ret == 0)
 		ret = run(c, err);
+	if (ret < 0 && !err->code) /* a mistake in the program must not look like success */
+		err_set(err, ERR_OTHER, "the job failed without a reason: please report this");
 	if (ret < 0 && c->job)
 		job_fail(c->job, err);
 	result->repeatable = c->job && (err->code == ERR_PEER_LOST || err->code == ERR_STALLED) &&
