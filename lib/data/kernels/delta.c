@@ -1,0 +1,195 @@
+#include "lib/data/kernels/delta.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "lib/data/kernels/kernels.h"
+#include "lib/data/kernels/reduce.h"
+
+#define CHUNK 1024 /* elements in f64, which stay in the cache */
+
+enum dtype delta_dtype(enum dtype dtype)
+{
+	if (!dtype_is_float(dtype) || dtype_is_complex(dtype) || !dtype_has_arithmetic(dtype))
+		return DTYPE_NONE;
+	return dtype == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
+}
+
+KERNEL static void subtract(double *x, const double *origin, double by, size_t n)
+{
+	ELEMENTWISE for (size_t i = 0; i < n; i++)
+	{
+		x[i] = by * (x[i] - origin[i]);
+	}
+}
+
+KERNEL_UNFUSED static void add(double *d, const double *origin, double by, size_t n)
+{
+	ELEMENTWISE for (size_t i = 0; i < n; i++)
+	{
+		d[i] = origin[i] + by * d[i];
+	}
+}
+
+static const void *at(const void *p, enum dtype dtype, size_t i)
+{
+	return (const uint8_t *)p + i * dtype_size(dtype);
+}
+
+void delta_take(enum dtype to, void *dst, enum dtype dtype, const void *x, const void *origin,
+                double by, size_t n)
+{
+	convert_fn *widen = convert_kernel(DTYPE_F64, dtype);
+	convert_fn *narrow = convert_kernel(to, DTYPE_F64);
+	double a[CHUNK], b[CHUNK];
+	for (size_t i = 0, len; i < n; i += len) {
+		len = n - i < CHUNK ? n - i : CHUNK;
+		widen(a, at(x, dtype, i), len);
+		widen(b, at(origin, dtype, i), len);
+		subtract(a, b, by, len);
+		narrow((uint8_t *)dst + i * dtype_size(to), a, len);
+	}
+}
+
+void delta_apply(enum dtype to, void *dst, enum dtype dtype, const void *origin, enum dtype of,
+                 const void *d, double by, size_t n)
+{
+	convert_fn *widen = convert_kernel(DTYPE_F64, dtype);
+	convert_fn *widen_step = convert_kernel(DTYPE_F64, of);
+	convert_fn *narrow = convert_kernel(to, DTYPE_F64);
+	double a[CHUNK], b[CHUNK];
+	for (size_t i = 0, len; i < n; i += len) {
+		len = n - i < CHUNK ? n - i : CHUNK;
+		widen_step(a, at(d, of, i), len);
+		widen(b, at(origin, dtype, i), len);
+		add(a, b, by, len);
+		narrow((uint8_t *)dst + i * dtype_size(to), a, len);
+	}
+}
+
+/* ---- ties ---- */
+
+static uint64_t magnitude(enum dtype dtype, const void *d, size_t i)
+{
+	uint64_t wide;
+	uint32_t narrow;
+	if (dtype == DTYPE_F64) {
+		memcpy(&wide, at(d, dtype, i), sizeof wide);
+		return wide & (UINT64_MAX >> 1);
+	}
+	memcpy(&narrow, at(d, dtype, i), sizeof narrow);
+	return narrow & (UINT32_MAX >> 1);
+}
+
+void delta_rank_init(struct delta_rank *r, enum dtype dtype, uint64_t k, uint64_t *count)
+{
+	*r = (struct delta_rank){
+	        .dtype = dtype, .shift = dtype_bits(dtype) - 16, .k = k, .count = count};
+	memset(count, 0, DELTA_BUCKETS * sizeof *count);
+}
+
+void delta_rank_add(struct delta_rank *r, const void *d, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t m = magnitude(r->dtype, d, i) >> r->shift;
+		if (m >> 16 == r->prefix)
+			r->count[m & (DELTA_BUCKETS - 1)]++;
+	}
+}
+
+bool delta_rank_next(struct delta_rank *r)
+{
+	uint64_t bucket = DELTA_BUCKETS - 1;
+	while (bucket && r->k > r->count[bucket])
+		r->k -= r->count[bucket--];
+	r->prefix = r->prefix << 16 | bucket;
+	if (!r->shift)
+		return false;
+	r->shift -= 16;
+	memset(r->count, 0, DELTA_BUCKETS * sizeof *r->count);
+	return true;
+}
+
+uint64_t delta_rank_bits(const struct delta_rank *r)
+{
+	return r->prefix;
+}
+
+uint64_t delta_kept(double part, uint64_t n)
+{
+	/* @part is the double nearest to a decimal number: 0.2 of 10 is 2, and not 3. */
+	const long double k = ceill((long double)part * (long double)n * (1 - 0x1p-52L));
+	return k < 1 ? n > 0 : k > (long double)n ? n : (uint64_t)k;
+}
+
+void delta_keep(enum dtype dtype, void *d, uint64_t bits, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (magnitude(dtype, d, i) < bits)
+			memset((uint8_t *)d + i * dtype_size(dtype), 0, dtype_size(dtype));
+}
+
+/* ---- dare ---- */
+
+uint64_t delta_key(uint64_t seed, const char *tensor)
+{
+	return XXH3_64bits_withSeed(tensor, strlen(tensor), seed);
+}
+
+static void philox_round(uint32_t c[4], const uint32_t k[2])
+{
+	const uint64_t a = UINT64_C(0xd2511f53) * c[0], b = UINT64_C(0xcd9e8d57) * c[2];
+	const uint32_t c1 = c[1], c3 = c[3];
+	c[0] = (uint32_t)(b >> 32) ^ c1 ^ k[0];
+	c[1] = (uint32_t)b;
+	c[2] = (uint32_t)(a >> 32) ^ c3 ^ k[1];
+	c[3] = (uint32_t)a;
+}
+
+void delta_random(uint64_t key, uint64_t block, uint32_t stream, uint32_t out[4])
+{
+	uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
+	out[0] = (uint32_t)block;
+	out[1] = (uint32_t)(block >> 32);
+	out[2] = stream;
+	out[3] = 0;
+	for (int i = 0; i < 10; i++) {
+		philox_round(out, k);
+		k[0] += 0x9e3779b9u;
+		k[1] += 0xbb67ae85u;
+	}
+}
+
+static void scale_one(enum dtype dtype, void *d, size_t i, double by)
+{
+	double wide;
+	float narrow;
+	void *p = (uint8_t *)d + i * dtype_size(dtype);
+	if (dtype == DTYPE_F64) {
+		memcpy(&wide, p, sizeof wide);
+		wide *= by;
+		memcpy(p, &wide, sizeof wide);
+		return;
+	}
+	memcpy(&narrow, p, sizeof narrow);
+	narrow = (float)((double)narrow * by);
+	memcpy(p, &narrow, sizeof narrow);
+}
+
+void delta_drop(enum dtype dtype, void *d, double part, uint64_t key, uint32_t of, uint64_t first,
+                size_t n)
+{
+	const double most = part * 0x1p32; /* of 2^32 numbers as many are below it */
+	uint32_t random[4];
+	for (size_t i = 0; i < n; i++) {
+		const uint64_t index = first + i;
+		if (i == 0 || index % 4 == 0)
+			delta_random(key, index / 4, of, random);
+		if ((double)random[index % 4] < most)
+			scale_one(dtype, d, i, 1 / part);
+		else
+			memset((uint8_t *)d + i * dtype_size(dtype), 0, dtype_size(dtype));
+	}
+}
