@@ -227,7 +227,7 @@ GOLDEN=$ROOT/tests/golden/torch
 	[[ $stderr == *'in/__1_0.distcp: '*'No such file'* ]] || fail "$stderr"
 	run --separate-stderr collctl run -n 2 -- broadcast "$GOLDEN/dcp" -o out
 	assert_equal "$status" 2
-	[[ $stderr == *'is a folder of pieces of tensors: broadcast --raw-file copies it'* ]] || fail "$stderr"
+	[[ $stderr == *'its tensors are put together from several files: broadcast --raw-file copies them'* ]] || fail "$stderr"
 	collctl run -n 2 -- broadcast -q --raw-file "$GOLDEN/dcp" -o 'copy.{rank}'
 	diff -r copy.1 "$GOLDEN/dcp"
 }
@@ -268,4 +268,44 @@ GOLDEN=$ROOT/tests/golden/torch
 	run -2 collctl allreduce -n 1 --no-digest "$GOLDEN/state_dict.pt" -o out.safetensors
 	py <<<'np.save("in.npy", np.zeros(3, "f4"))'
 	assert_equal "$(json <(collctl info --json --no-digest --no-digest in.npy) '.digest, .tensors[0].pieces[0].offset' | xargs)" 'null 128'
+}
+
+@test "a set of .bin files with an index, as transformers writes them: its folder, or the index" {
+	local name
+	mkdir set
+	cp "$GOLDEN/state_dict.pt" set/pytorch_model-00001-of-00002.bin
+	cp "$GOLDEN/list.pt" set/pytorch_model-00002-of-00002.bin
+	echo '{}' >set/config.json
+	jq -n '{metadata: {total_size: 396}, weight_map: ((["emb.weight", "l1.bias", "l1.weight", "out.weight"] | map({(.): "pytorch_model-00001-of-00002.bin"}) | add) +
+		(["0", "1"] | map({(.): "pytorch_model-00002-of-00002.bin"}) | add))}' >set/pytorch_model.bin.index.json
+	collctl run -n 2 -- allreduce -q --op max set -o 'out.{rank}.safetensors'
+	cmp out.0.safetensors out.1.safetensors
+	collctl allreduce -n 1 -q --include '?' set/pytorch_model.bin.index.json -o list.safetensors
+	oracle torch_oracle check list.pt list.safetensors
+	collctl allreduce -n 1 -q --exclude '?' set -o dict.safetensors
+	oracle torch_oracle check state_dict.pt dict.safetensors
+	collctl allreduce -n 1 -q --with-files --max-shard-size 200 set -o new
+	assert_equal "$(cd new && echo *)" 'config.json model-00001-of-00003.safetensors model-00002-of-00003.safetensors model-00003-of-00003.safetensors model.safetensors.index.json'
+	assert_equal "$(json <(collctl info --json new) .digest)" "$(json <(collctl info --json set) .digest)"
+	run -2 --separate-stderr collctl allreduce -n 1 set -o none
+	[[ $stderr == *'or give --max-shard-size for a folder'* ]] || fail "$stderr"
+	run -2 --separate-stderr collctl broadcast -n 1 set -o none
+	[[ $stderr == *'set: its tensors are put together from several files: broadcast --raw-file copies them'* ]] || fail "$stderr"
+	# Index and files must agree, and names lead nowhere else.
+	cp set/pytorch_model.bin.index.json good.json
+	for name in 'del(.weight_map["0"])' '.weight_map["0"] = "pytorch_model-00001-of-00002.bin"' '.weight_map.more = "pytorch_model-00002-of-00002.bin"' \
+		'.weight_map["0"] = "../list.pt"' '.weight_map["0"] = "missing.bin"' '.weight_map = {}'; do
+		jq "$name" good.json >set/pytorch_model.bin.index.json
+		run -3 --separate-stderr collctl allreduce -n 1 set -o none.safetensors
+		[[ $stderr == *'set/'* ]] || fail "$name: $stderr"
+	done
+	assert_not_exists none.safetensors
+	# Weights of .safetensors are preferred, as by transformers.
+	cp good.json set/pytorch_model.bin.index.json
+	cp dict.safetensors set/model.safetensors
+	assert_equal "$(json <(collctl info --json set) .format)" safetensors
+	assert_equal "$(json <(collctl info --json --format torch set) .format)" torch
+	rm set/pytorch_model-00001-of-00002.bin
+	run -3 --separate-stderr collctl info --format torch set
+	[[ $stderr == *'set/pytorch_model-00001-of-00002.bin'* ]] || fail "$stderr"
 }

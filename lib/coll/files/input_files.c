@@ -217,10 +217,10 @@ static int choose_content(struct collective *c, struct err *err)
 	if (selected)
 		return files_select_outputs(c, err);
 	if (d->joined && !c->request->files.raw_file)
-		return err_set(
-		        err, ERR_USAGE,
-		        "%s: is a folder of pieces of tensors: broadcast --raw-file copies it",
-		        d->path);
+		return err_set(err, ERR_USAGE,
+		               "%s: its tensors are put together from several files: broadcast "
+		               "--raw-file copies them",
+		               d->path);
 	return take_index(c, err);
 }
 

@@ -21,6 +21,14 @@ void dataset_arrange(struct dataset *);
 /* The same. ERR_INPUT: a name appears twice. */
 int dataset_sort(struct dataset *, struct err *err);
 
+/* Open the files of the index @path, pass each to @add, which adds its tensors, and compare those
+ * with the index. */
+int dataset_open_index_of(struct dataset *, const char *path,
+                          int (*add)(void *ctx, int file, struct err *err), void *ctx,
+                          struct err *err);
+/* *path, malloced: the index of a set of torch files in the folder; NULL: it has none. ERR_INPUT:
+ * it has several, and none of the usual name. */
+int dataset_torch_index(const char *folder, char **path, struct err *err);
 /* Open the sharded set whose index or folder is d->path. */
 int dataset_open_set(struct dataset *, const struct dataset_source *, struct err *err);
 

@@ -20,6 +20,7 @@
 #include "lib/data/torch/fsdp.h"
 
 #define USUAL_INDEX "model.safetensors.index.json"
+#define USUAL_TORCH "pytorch_model.bin.index.json"
 
 /* ---- shards ---- */
 
@@ -30,8 +31,17 @@ static int need_files(const struct dataset *d, size_t n, struct err *err)
 	return need_descriptors((int)n + SPARE_DESCRIPTORS, what, err);
 }
 
+/* Adds the tensors of an open file. */
+typedef int add_tensors(void *ctx, int file, struct err *err);
+
+static int add_safetensors(void *ctx, int file, struct err *err)
+{
+	return dataset_add_safetensors(ctx, file, err);
+}
+
 /* Open and read one of @n shards at @path. Frees @path; NULL: an error. */
-static int add_shard(struct dataset *d, char *path, size_t n, struct err *err)
+static int add_shard(struct dataset *d, char *path, size_t n, add_tensors *add, void *ctx,
+                     struct err *err)
 {
 	struct stat st;
 	struct err why = {0};
@@ -46,7 +56,7 @@ static int add_shard(struct dataset *d, char *path, size_t n, struct err *err)
 	else
 		err_pass(err, &why);
 	free(path);
-	return file < 0 ? -1 : dataset_add_safetensors(d, file, err);
+	return file < 0 ? -1 : add(ctx, file, err);
 }
 
 /* ---- by an index ---- */
@@ -100,8 +110,8 @@ static int check_mapped(const struct dataset *d, const struct shard_index *x, co
 	return ret;
 }
 
-/* Open the files of the index at @path. */
-static int open_index(struct dataset *d, const char *path, struct err *err)
+int dataset_open_index_of(struct dataset *d, const char *path, add_tensors *add, void *ctx,
+                          struct err *err)
 {
 	struct shard_index x;
 	struct err why = {0};
@@ -119,7 +129,8 @@ static int open_index(struct dataset *d, const char *path, struct err *err)
 	if (ret == 0)
 		ret = need_files(d, (size_t)x.nfiles, err);
 	for (int i = 0; ret == 0 && i < x.nfiles; i++)
-		ret = add_shard(d, path_beside(path, x.files[i], err), (size_t)x.nfiles, err);
+		ret = add_shard(d, path_beside(path, x.files[i], err), (size_t)x.nfiles, add, ctx,
+		                err);
 	if (ret == 0)
 		ret = check_mapped(d, &x, path, err);
 	shard_index_release(&x);
@@ -157,12 +168,13 @@ static void free_list(struct dirent **list, int n)
 	free(list);
 }
 
-/* Choose the index among @list[n]: the one with the usual name, or the only one. */
-static const char *choose(const char *folder, struct dirent **list, int n, struct err *err)
+/* Choose the index among @list[n]: the one with the @usual name, or the only one. */
+static const char *choose(const char *folder, const char *usual, struct dirent **list, int n,
+                          struct err *err)
 {
 	for (int i = 0; i < n; i++)
-		if (strcmp(list[i]->d_name, USUAL_INDEX) == 0)
-			return USUAL_INDEX;
+		if (strcmp(list[i]->d_name, usual) == 0)
+			return usual;
 	if (n == 1)
 		return list[0]->d_name;
 	err_set(err, ERR_INPUT, "%s: holds %d indexes, %.100s and %.100s among them: name one",
@@ -172,9 +184,9 @@ static const char *choose(const char *folder, struct dirent **list, int n, struc
 
 static int open_indexed(struct dataset *d, struct dirent **list, int n, struct err *err)
 {
-	const char *name = choose(d->path, list, n, err);
+	const char *name = choose(d->path, USUAL_INDEX, list, n, err);
 	char *path = name ? path_join(d->path, name, err) : NULL;
-	int ret = path ? open_index(d, path, err) : -1;
+	int ret = path ? dataset_open_index_of(d, path, add_safetensors, d, err) : -1;
 	free(path);
 	return ret;
 }
@@ -184,7 +196,8 @@ static int open_shards(struct dataset *d, struct dirent **list, int n, struct er
 	if (need_files(d, (size_t)n, err))
 		return -1;
 	for (int i = 0; i < n; i++)
-		if (add_shard(d, path_join(d->path, list[i]->d_name, err), (size_t)n, err))
+		if (add_shard(d, path_join(d->path, list[i]->d_name, err), (size_t)n,
+		              add_safetensors, d, err))
 			return -1;
 	return 0;
 }
@@ -204,10 +217,37 @@ static int with_names(struct dataset *d, int (*is)(const struct dirent *),
 	return ret;
 }
 
+static int is_torch_index(const struct dirent *e)
+{
+	return e->d_name[0] != '.' && has_suffix(e->d_name, format_torch.index);
+}
+
+int dataset_torch_index(const char *folder, char **path, struct err *err)
+{
+	struct dirent **list = NULL;
+	const int n = scandir(folder, &list, is_torch_index, by_bytes);
+	*path = NULL;
+	if (n < 0)
+		return err_errno(err, ERR_INPUT, "%s: cannot list", folder);
+	const char *name = n ? choose(folder, USUAL_TORCH, list, n, err) : NULL;
+	if (name)
+		*path = path_join(folder, name, err);
+	free_list(list, n);
+	return n && !*path ? -1 : 0;
+}
+
 static bool holds_safetensors(const char *folder)
 {
 	struct dirent **list = NULL;
 	const int n = scandir(folder, &list, is_shard, by_bytes);
+	free_list(list, n);
+	return n > 0;
+}
+
+static bool holds_torch_index(const char *folder)
+{
+	struct dirent **list = NULL;
+	const int n = scandir(folder, &list, is_torch_index, by_bytes);
 	free_list(list, n);
 	return n > 0;
 }
@@ -218,10 +258,11 @@ static int open_folder(struct dataset *d, struct err *err)
 	if (ret > 0)
 		ret = with_names(d, is_shard, open_shards, err);
 	if (ret > 0)
-		return err_set(err, ERR_INPUT,
-		               "%s: holds no checkpoint: expected " USUAL_INDEX
-		               ", another .safetensors.index.json or .safetensors files",
-		               d->path);
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: holds no checkpoint: expected " USUAL_INDEX
+		        ", another .safetensors.index.json, .safetensors files or " USUAL_TORCH,
+		        d->path);
 	return ret;
 }
 
@@ -241,8 +282,11 @@ int dataset_open_set(struct dataset *d, const struct dataset_source *source, str
 		return dcp_open(d, source, err);
 	if (fsdp)
 		return fsdp_open(d, source, err);
+	if (folder && !asked && !holds_safetensors(d->path) && holds_torch_index(d->path))
+		return format_torch.open_set(d, source, err);
 	d->sharded = true;
-	if ((folder ? open_folder(d, err) : open_index(d, d->path, err)) < 0)
+	if ((folder ? open_folder(d, err)
+	            : dataset_open_index_of(d, d->path, add_safetensors, d, err)) < 0)
 		return -1;
 	return dcp_is_safetensors(d) ? dcp_join_safetensors(d, source, err) : 0;
 }

@@ -33,7 +33,7 @@ int sink_add_like(struct sink *s, const char *path, const struct format *hint,
 		    (format_of(path, NULL, &named, NULL) < 0 || named != format))
 			return err_set(err, ERR_USAGE,
 			               "%s: the tensors of a %s file are written as %s: end its "
-			               "name in %s",
+			               "name in %s, or give --max-shard-size for a folder",
 			               path, like->format->name, format->name,
 			               format_endings(format, endings));
 		hint = NULL;

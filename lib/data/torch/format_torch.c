@@ -1,6 +1,7 @@
 /*
- * Files of torch.save (torch_archive.h). Tensors in C order are read where they lie; others, and
- * those of a big-endian machine, are copied to a spool first.
+ * Files of torch.save (torch_archive.h), and sets of them with an index, as transformers writes
+ * them. Tensors in C order are read where they lie; others, and those of a big-endian machine, are
+ * copied to a spool first.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -15,12 +16,18 @@
 #include "lib/data/torch/torch_archive.h"
 #include "lib/data/torch/torch_spool.h"
 
+struct loading {
+	struct torch_spool spool;
+	int file;          /* of the dataset: the one that is read */
+	const char *index; /* of a set */
+};
+
 /* ---- values ---- */
 
 static int add_tensor(void *ctx, const char *name, const struct torch_tensor *t,
                       const struct strided *of, struct err *err)
 {
-	struct torch_spool *s = ctx;
+	struct loading *l = ctx;
 	struct tensor tensor = {.name = *name ? name : "tensor",
 	                        .dtype = t->dtype,
 	                        .ndim = t->ndim,
@@ -28,10 +35,10 @@ static int add_tensor(void *ctx, const char *name, const struct torch_tensor *t,
 	                        .count = t->count,
 	                        .bytes = t->count * dtype_size(t->dtype)};
 	tensor.copied = torch_spool_copies(of, tensor.bytes);
-	int file = 0;
-	if (torch_spool_place(s, of, tensor.bytes, &file, &tensor.offset, err))
+	int file = l->file;
+	if (torch_spool_place(&l->spool, of, tensor.bytes, &file, &tensor.offset, err))
 		return -1;
-	return dataset_add_tensor(s->dataset, &tensor, file, err);
+	return dataset_add_tensor(l->spool.dataset, &tensor, file, err);
 }
 
 /* A number or a text; of others what they are. */
@@ -76,59 +83,96 @@ static void put_value(struct buf *b, const struct pickle_value *v)
 
 static int add_value(void *ctx, const char *name, const struct pickle_value *v, struct err *err)
 {
-	const struct torch_spool *s = ctx;
+	const struct loading *l = ctx;
 	struct buf b;
 	buf_init(&b, SIZE_MAX);
 	put_value(&b, v);
 	int ret = b.failed ? err_nomem(err, "a value", b.len)
-	                   : dataset_add_value(s->dataset, name, (const char *)b.data, b.len, err);
+	                   : dataset_add_value(l->spool.dataset, name, (const char *)b.data, b.len,
+	                                       err);
 	buf_release(&b);
 	return ret;
 }
 
-/* ---- the file ---- */
+/* ---- files ---- */
 
-struct loading {
-	struct torch_spool spool;
-	const struct torch_archive *archive;
-};
-
-static int load(void *arg, struct err *err)
+/* Add the tensors and values of file @file. */
+static int add_archive(void *ctx, int file, struct err *err)
 {
-	struct loading *l = arg;
+	struct loading *l = ctx;
+	const struct dataset_file *f = &l->spool.dataset->files[file];
 	const struct torch_archive_visitor visitor = {.pieces = l->spool.source->pieces,
 	                                              .tensor = add_tensor,
 	                                              .other = add_value,
-	                                              .ctx = &l->spool};
-	const struct dataset *d = l->spool.dataset;
-	if (torch_archive_visit(l->archive, &visitor, err))
+	                                              .ctx = l};
+	struct torch_archive a;
+	l->file = file;
+	if (foreign_check_torch(f->fd, f->path, f->size, err) ||
+	    torch_archive_open(&a, f->fd, f->path, 0, f->size, err))
 		return -1;
+	const int ret = torch_archive_visit(&a, &visitor, err);
+	torch_archive_release(&a);
+	return ret;
+}
+
+static int end(struct loading *l, struct err *err)
+{
+	const struct dataset *d = l->spool.dataset;
 	if (!d->ntensors)
 		return err_set(err, ERR_INPUT, "%s: holds no tensor", d->path);
 	return torch_spool_end(&l->spool, err);
 }
 
+static int load_file(void *arg, struct err *err)
+{
+	return add_archive(arg, 0, err) ? -1 : end(arg, err);
+}
+
 static int open_file(struct dataset *d, const struct dataset_source *source,
                      const struct array_hints *hints, struct err *err)
 {
-	const struct dataset_file *f = &d->files[0];
-	struct torch_archive a;
-	struct loading l = {.archive = &a};
+	struct loading l = {.file = 0};
 	(void)hints;
 	torch_spool_init(&l.spool, d, source);
-	if (foreign_check_torch(f->fd, f->path, f->size, err) ||
-	    torch_archive_open(&a, f->fd, f->path, 0, f->size, err))
+	return torch_spool_aside(&l.spool, load_file, &l, err);
+}
+
+/* ---- sets ---- */
+
+static int load_set(void *arg, struct err *err)
+{
+	struct loading *l = arg;
+	return dataset_open_index_of(l->spool.dataset, l->index, add_archive, l, err) ? -1
+	                                                                              : end(l, err);
+}
+
+static int open_set(struct dataset *d, const struct dataset_source *source, struct err *err)
+{
+	const bool folder = path_is_folder(d->path);
+	struct loading l = {.index = d->path};
+	char *path = NULL;
+	if (folder && fsdp_is_folder(d->path))
+		return fsdp_open(d, source, err);
+	if (folder && dataset_torch_index(d->path, &path, err))
 		return -1;
-	int ret = torch_spool_aside(&l.spool, load, &l, err);
-	torch_archive_release(&a);
+	if (folder && !path)
+		return fsdp_open(d, source, err); /* says what the folder lacks */
+	if (folder)
+		l.index = path;
+	d->format = &format_torch;
+	d->joined = true;
+	torch_spool_init(&l.spool, d, source);
+	const int ret = torch_spool_aside(&l.spool, load_set, &l, err);
+	free(path);
 	return ret;
 }
 
 const struct format format_torch = {
         .name = "torch",
         .suffixes = {".pt", ".pth", ".ckpt"},
+        .index = ".bin.index.json",
         .number = 5,
         .written = &format_safetensors,
         .open = open_file,
-        .open_set = fsdp_open,
+        .open_set = open_set,
 };
