@@ -43,7 +43,7 @@ static bool same_order(const struct collective *c)
  * have none; elsewhere all ranks do if arrays may differ. */
 static bool offers_arrays(const struct collective *c)
 {
-	if (c->agreed.content != CONTENT_ARRAYS)
+	if (c->agreed.content != CONTENT_ARRAYS && c->agreed.content != CONTENT_PIECES)
 		return false;
 	return request_root_offers(c->request) ? c->agreed.rank == c->agreed.root
 	                                       : request_any_rows(c->request);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/coll/collective.h"
+#include "lib/coll/files/consolidated.h"
 
 /* A vector and the places of its bytes. */
 struct moved {
@@ -225,6 +226,8 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
 		buf = own_block(m, buf, &pos, &n);
 	if (!t->sink || !n)
 		return 0;
+	if (m->c->consolidated)
+		return consolidated_store(m->c, buf, pos, n, err);
 	digest_update(m->files->digest, pos * esize, buf, n * esize);
 	for (int k = 0; k < t->copies; k++) {
 		struct writing w = {t->sink, buf};
@@ -264,6 +267,8 @@ int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_
 /* Create the digest of a vector's output. Its runs are this rank's blocks. */
 static struct digest *make_digest(const struct collective *c, const struct vector *v)
 {
+	if (c->consolidated)
+		return consolidated_digest(c);
 	const struct coll_args *args = &v->layout.args;
 	const struct coll_layout l =
 	        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);

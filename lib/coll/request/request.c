@@ -140,7 +140,7 @@ int request_check_weights(const struct coll_request *r, int n, struct err *err)
 
 int request_check_inputs(const struct coll_request *r, int n, char *const *paths, struct err *err)
 {
-	if (n <= 1 || coll_takes_several(r->kind) || r->each)
+	if (n <= 1 || coll_takes_several(r->kind) || r->each || r->consolidate)
 		return 0;
 	return err_set(
 	        err, ERR_USAGE,
@@ -175,8 +175,25 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 	               r->integers ? "--integers" : "--weight");
 }
 
+/* --consolidate makes one output of the contents of checkpoints. */
+static int check_consolidate(const struct coll_request *r, struct err *err)
+{
+	const char *with = r->each             ? "--each"
+	                   : r->files.raw_file ? "--raw-file"
+	                   : r->stats          ? "--stats"
+	                                       : NULL;
+	if (r->check_replicas && !r->consolidate)
+		return err_set(err, ERR_USAGE, "--check-replicas: needs --consolidate");
+	if (!r->consolidate || !with)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "%s: cannot be given with --consolidate: remove one of the two", with);
+}
+
 static int check_files(const struct coll_request *r, struct err *err)
 {
+	if (check_consolidate(r, err) < 0)
+		return -1;
 	if (r->times && !r->files.raw_file)
 		return err_set(err, ERR_USAGE, "--times: needs --raw-file");
 	return inputs_check(&r->files, err);

@@ -55,8 +55,10 @@ struct coll_request {
 	const char **outputs;
 	int noutputs;
 	struct input_options files;
-	bool each;    /* process each input separately; the output is a folder */
-	bool times;   /* copies get the modification times of the originals */
+	bool each;           /* process each input separately; the output is a folder */
+	bool consolidate;    /* gather the pieces of checkpoints into whole tensors */
+	bool check_replicas; /* compare pieces that several ranks have */
+	bool times;          /* copies get the modification times of the originals */
 	bool force;   /* replace the target of an output that is a symbolic link; replace existing
 	                 files whose names another rank chooses */
 	bool no_sync; /* do not wait until the output is on disk */

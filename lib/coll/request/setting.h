@@ -94,6 +94,7 @@ enum setting_section {
 #define FOR_HELP    (1u << 25) /* `help`: texts that the build generates; not listed */
 #define FOR_COMMON  (1u << 26) /* every command, and before COMMAND */
 #define FOR_BEFORE  (1u << 27) /* only before COMMAND */
+#define FOR_JOINED  (1u << 28) /* collectives that join what the ranks have */
 
 /*
  * A row: a setting of a request or an option of a command. Parsing, limits, default, help, manual,

@@ -51,6 +51,13 @@ S(FILES, "output", 'o', "FILE", LIST, outputs, FOR_OUTPUT,
   "output file; '-' is stdout; {rank}, {size} and {host} are replaced", .other = AT(noutputs))
 S(FILES, "each", 0, NULL, FLAG, each, FOR_OUTPUT,
   "process each input separately; -o names a folder", .agree = FOR_OUTPUT)
+S(FILES, "consolidate", 0, NULL, FLAG, consolidate, FOR_JOINED,
+  "make whole tensors of the pieces of a checkpoint that lie on the disks of all ranks: folders of "
+  "DCP or FSDP, or files of them; the output is a .safetensors file",
+  .agree = FOR_JOINED)
+S(FILES, "check-replicas", 0, NULL, FLAG, check_replicas, FOR_JOINED,
+  "with --consolidate, compare the digests of pieces that several ranks have",
+  .agree = FOR_JOINED)
 S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,
   "treat files of any format as a sequence of bytes", .agree = FOR_BYTES)
 S(FILES, "times", 0, NULL, FLAG, times, FOR_COPIES,

@@ -28,6 +28,10 @@ static int add_tensor(void *ctx, const char *name, const struct torch_tensor *t,
 	                        .count = t->count,
 	                        .bytes = t->count * dtype_size(t->dtype)};
 	int file = 0;
+	if (t->piece && s->source->parts) {
+		tensor.first = t->first;
+		tensor.whole = t->whole;
+	}
 	if (torch_spool_place(s, of, tensor.bytes, &file, &tensor.offset, err))
 		return -1;
 	return dataset_add_tensor(s->dataset, &tensor, file, err);
@@ -95,7 +99,8 @@ struct loading {
 static int load(void *arg, struct err *err)
 {
 	struct loading *l = arg;
-	const struct torch_archive_visitor visitor = {.pieces = l->spool.source->pieces,
+	const struct torch_archive_visitor visitor = {.pieces = l->spool.source->pieces ||
+	                                                        l->spool.source->parts,
 	                                              .tensor = add_tensor,
 	                                              .other = add_value,
 	                                              .ctx = &l->spool};
