@@ -220,3 +220,63 @@ in_folder() {
 	oracle consolidate is out.safetensors w F32 6,4
 	jq -e . trace.json >/dev/null
 }
+
+# ---- scatter --shard-dim ----
+
+@test "a checkpoint is cut as torch's Shard cuts it; --consolidate joins the shards to the same bytes" {
+	local p d
+	oracle consolidate sample in.safetensors
+	for p in 1 2 3 5; do
+		for d in 0 1 2; do
+			rm -rf s.* shards
+			collctl run -n "$p" -- scatter --shard-dim "$d" -q in.safetensors -o 's.{rank}/'
+			oracle consolidate shards in.safetensors "$d" "$p" 's.{rank}'
+			consolidates "$p" gather 's.{rank}'
+			oracle consolidate same out.safetensors in.safetensors
+			collctl run -n "$p" -- scatter --root $((p - 1)) --shard-dim "$d" -q --memory 64K --streams 2 in.safetensors -o shards
+			oracle consolidate shards in.safetensors "$d" "$p" shards
+			collctl allreduce -n 1 -q shards -o whole.safetensors # what reads such folders
+			oracle consolidate same whole.safetensors in.safetensors
+		done
+	done
+	collctl info --json in.safetensors >j1
+	collctl info --json shards >j2
+	assert_equal "$(json j1 .digest)" "$(json j2 .digest)"
+}
+
+@test "shards of what torch has written; chosen and renamed; --dry-run writes none" {
+	collctl run -n 2 -- scatter --shard-dim 0 -q "$GOLDEN/dcp" -o shards/
+	collctl gather -n 1 --consolidate -q shards -o out.safetensors
+	oracle torch_oracle check dcp out.safetensors
+	collctl run -n 2 -- scatter --shard-dim 0 -q --include 'model.*' --strip model. "$GOLDEN/training.pt" -o chosen/
+	collctl info --json chosen >j
+	assert_equal "$(json j '[.tensors[].name] | join(" ")')" 'emb.weight l1.bias l1.weight out.weight'
+	collctl run -n 2 -- scatter --shard-dim 0 --dry-run "$GOLDEN/dcp" -o none/
+	assert_not_exists none
+}
+
+@test "what --shard-dim does not take: 2; ranks that give another axis: 7" {
+	local out
+	for out in out.safetensors -; do
+		run --separate-stderr collctl scatter -n 1 --shard-dim 0 "$GOLDEN/dcp" -o $out
+		assert_equal "$status" 2
+		[[ $stderr == *"$out: with --shard-dim each rank writes a shard to a folder: name a folder"* ]] || fail "$stderr"
+	done
+	assert_not_exists out.safetensors
+	run --separate-stderr collctl scatter -n 1 --shard-dim 0 --counts 3 "$GOLDEN/dcp" -o out/
+	assert_equal "$status" 2
+	[[ $stderr == *'--counts: cannot be given with --shard-dim'* ]] || fail "$stderr"
+	run -2 collctl scatter -n 1 --shard-dim -1 "$GOLDEN/dcp" -o out/
+	run -2 collctl gather -n 1 --shard-dim 0 "$GOLDEN/dcp" -o out/
+	oracle oracle make 1.npy f32 8 2
+	run --separate-stderr collctl scatter -n 1 --shard-dim 0 1.npy -o out/
+	assert_equal "$status" 2
+	[[ $stderr == *'1.npy: --shard-dim takes checkpoints'* ]] || fail "$stderr"
+	start_serve
+	make_secret
+	spawn_rank 0 "$COLLCTL" scatter --shard-dim 0 -R "$STORE" -r 0 -n 2 --secret-file "$SECRET" "$GOLDEN/dcp" -o out/
+	spawn_rank 1 "$COLLCTL" scatter --shard-dim 1 -R "$STORE" -r 1 -n 2 --secret-file "$SECRET" -o out/
+	wait_ranks
+	assert_ranks 2 7 '--shard-dim 1 differs from 0'
+	assert_not_exists out
+}

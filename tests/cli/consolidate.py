@@ -7,6 +7,9 @@
                                                FILE has the box "0:2,1:4" of a tensor of this shape, 0 1 2 ... (BOX "whole": not a piece);
                                                FILL: every element is this number instead. A file that exists gets one more tensor
   consolidate.py is OUT NAME DTYPE SHAPE       has OUT this tensor, 0 1 2 ..., whole?
+  consolidate.py shards FILE D P FOLDER        has FOLDER ("{rank}" is replaced) the tensors of FILE, cut along axis D as torch's Shard(D)
+                                               does, in files as torch's HuggingFaceStorageWriter names and describes them?
+  consolidate.py sample FILE                   tensors of 0 to 3 axes, also without elements
   consolidate.py names FILE N                  N tensors of one byte, with long names
   consolidate.py same A B                      have both the same tensors?
 """
@@ -122,12 +125,41 @@ def names(path, n):
     write(path, {"format": "pt"}, {f"{i:050d}": ("U8", [1], bytes([i % 256])) for i in range(int(n))})
 
 
+def sample(path):
+    shapes = {"a": ("F32", "7,5"), "b.w": ("BF16", "3,4,6"), "c": ("I64", "5"), "d": ("F64", ""), "e": ("U8", "0,3"), "f \u00fc\"": ("F16", "2,9"),
+              "g": ("F32", "300,200")}
+    write(path, {"format": "pt"}, {name: (dtype, counted(dtype, shape).shape, counted(dtype, shape).tobytes()) for name, (dtype, shape) in shapes.items()})
+
+
+def shards(path, axis, size, folder):
+    axis, size = int(axis), int(size)
+    want = read(path)[1]
+    for r in range(size):
+        metadata, got = read(f"{folder.replace('{rank}', str(r))}/shard-{r + 1:05d}-model-00001-of-00001.safetensors")
+        info = json.loads(metadata.pop("DCP_SHARDING_INFO"))
+        assert metadata == {"DCP_VERSION": "1.0", "format": "pt"}, metadata
+        assert set(info) == set(got), (r, set(info) ^ set(got))
+        for name, (dtype, shape, data) in want.items():
+            if axis >= len(shape):
+                assert (name in got) == (r == 0), (r, name)
+                if r == 0:
+                    assert got[name] == (dtype, shape, data) and info[name] == {"saved_offsets": [0] * len(shape)}, name
+                continue
+            chunk = -(-shape[axis] // size)
+            begin, end = min(r * chunk, shape[axis]), min((r + 1) * chunk, shape[axis])
+            whole = np.frombuffer(data, DTYPES[dtype]).reshape(shape)
+            part = whole[(slice(None),) * axis + (slice(begin, end),)]
+            assert got[name] == (dtype, list(part.shape), part.tobytes()), (r, name)
+            assert info[name] == {"saved_offsets": [begin if i == axis else 0 for i in range(len(shape))]}, (r, name, info[name])
+
+
 def same(a, b):
     assert read(a)[1] == read(b)[1]
 
 
 def main():
-    {"random": random, "random_is": random_is, "piece": piece, "is": has, "names": names, "same": same}[sys.argv[1]](*sys.argv[2:])
+    {"random": random, "random_is": random_is, "piece": piece, "is": has, "names": names, "sample": sample, "shards": shards,
+     "same": same}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/coll/agreement/piece_table.h"
+#include "lib/coll/files/shards.h"
 #include "lib/data/torch/cover.h"
 #include "tests/unit/unit.h"
 
@@ -285,6 +286,34 @@ TEST(no_rank_has_anything)
 	struct err err;
 	assert_int_equal(settle(&t, NULL, counts, &err), ERR_INPUT);
 	piece_table_release(&t);
+}
+
+/* ---- shards ---- */
+
+TEST(shards_are_chunks_of_equal_length_and_a_rest)
+{
+	uint64_t first[2], size[2];
+	for (uint64_t n = 0; n < 20; n++)
+		for (int p = 1; p < 12; p++) {
+			const uint64_t shape[] = {n, 3},
+			               chunk = (n + (uint64_t)p - 1) / (uint64_t)p;
+			const struct tensor t = {.ndim = 2, .shape = shape}, scalar = {.ndim = 0};
+			uint64_t next = 0;
+			for (int r = 0; r < p; r++) {
+				assert_true(shard_box(&t, 0, p, r, first, size));
+				assert_int_equal(first[0], next);
+				assert_true(size[0] == chunk || next + size[0] == n);
+				assert_true(first[1] == 0 && size[1] == 3);
+				next += size[0];
+				assert_int_equal(shard_box(&t, 2, p, r, first, size), r == 0);
+				assert_int_equal(shard_box(&scalar, 0, p, r, first, size), r == 0);
+			}
+			assert_int_equal(next, n);
+		}
+	const uint64_t most[] = {INT64_MAX, 3};
+	const struct tensor t = {.ndim = 2, .shape = most};
+	assert_true(shard_box(&t, 0, 3, 2, first, size));
+	assert_int_equal(first[0] + size[0], INT64_MAX);
 }
 
 /* ---- lies ---- */

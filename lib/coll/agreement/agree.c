@@ -12,6 +12,7 @@
 #include "algorithms/table.h"
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/collective.h"
+#include "lib/coll/files/consolidated.h"
 #include "lib/exec/budget.h"
 #include "lib/job/ranks.h"
 #include "lib/price/tuning.h"
@@ -49,6 +50,12 @@ static bool offers_arrays(const struct collective *c)
 	                                       : request_any_rows(c->request);
 }
 
+/* The rows of each rank's part of an array that is cut; NULL: as even as possible. */
+static const uint64_t *counts_of(const struct collective *c)
+{
+	return c->request->have_shard_dim ? c->consolidated->rows : c->request->counts;
+}
+
 static int list_arrays(const struct collective *c, struct offer_content *out, struct err *err)
 {
 	const struct agreement *a = &c->agreed;
@@ -60,7 +67,7 @@ static int list_arrays(const struct collective *c, struct offer_content *out, st
 		struct offered_array *array = &out->arrays[i];
 		out->narrays++;
 		array->info = a->vectors[i].info;
-		array->counts = (uint64_t *)c->request->counts;
+		array->counts = (uint64_t *)counts_of(c);
 		/* Only these outputs take the names of the root's inputs. */
 		if (!c->request->each || c->request->kind != COLL_SCATTER)
 			continue;
@@ -148,7 +155,7 @@ int agree_offer(struct collective *c, struct err *err)
 	const struct coll_request *r = c->request;
 	struct intent *in = &c->life->intent;
 	for (int i = 0; coll_rules(r->kind)->cut == CUT_ROWS && i < c->agreed.nvectors; i++)
-		if (cut_rows(&c->agreed.vectors[i], &c->agreed, r->counts, err) < 0)
+		if (cut_rows(&c->agreed.vectors[i], &c->agreed, counts_of(c), err) < 0)
 			return -1;
 	in->memory = coll_memory(c->life);
 	in->ninputs = c->transfer.ninputs == 0 ? 0

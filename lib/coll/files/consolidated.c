@@ -6,6 +6,7 @@
 #include "lib/base/fields.h"
 #include "lib/base/offload.h"
 #include "lib/coll/collective.h"
+#include "lib/coll/files/shards.h"
 #include "lib/data/torch/cover.h"
 
 #define LIMIT_LEAST (4u << 20)
@@ -92,10 +93,8 @@ static int begin_rounds(struct collective *c, struct err *err)
 	return 0;
 }
 
-int consolidated_offer(struct collective *c, struct err *err)
+int consolidated_begin(struct collective *c, struct err *err)
 {
-	uint64_t bytes = 0;
-	size_t n;
 	struct consolidated *p = c->consolidated = err_calloc(1, sizeof *p, "the pieces", err);
 	if (!p)
 		return -1;
@@ -104,15 +103,24 @@ int consolidated_offer(struct collective *c, struct err *err)
 		p->limit = LIMIT_LEAST;
 	buf_init(&p->table, SIZE_MAX);
 	buf_init(&p->answer, (size_t)p->limit);
+	return begin_rounds(c, err);
+}
+
+int consolidated_offer(struct collective *c, struct err *err)
+{
+	uint64_t bytes = 0;
+	size_t n;
+	if (consolidated_begin(c, err) < 0)
+		return -1;
 	const struct tensor **v = sort_tensors(c, &n, err);
-	int ret = v ? begin_rounds(c, err) : -1;
-	if (ret == 0)
-		ret = list_own(c, v, n, &bytes, err);
+	int ret = v ? list_own(c, v, n, &bytes, err) : -1;
 	free(v);
 	for (int k = 0; ret == 0 && k < c->transfer.ninputs; k++)
 		if (!c->transfer.inputs[k].ntensors)
 			coll_note(c->life, 0, "%s: holds no piece of a checkpoint",
 			          c->transfer.inputs[k].path);
+	if (ret == 0 && c->request->have_shard_dim)
+		ret = shards_rows(c, c->consolidated->rows, err);
 	return ret == 0 ? make_vector(c, bytes, err) : -1;
 }
 
@@ -172,7 +180,7 @@ int consolidated_take(struct collective *c, int rank, struct view part, struct e
 
 /* ---- the coordinator's answers ---- */
 
-static bool writes(const struct collective *c, int rank)
+static bool takes_tables(const struct collective *c, int rank)
 {
 	return coll_writes(c->request->kind, rank, c->agreed.size, c->agreed.root);
 }
@@ -215,7 +223,7 @@ static uint64_t answer_bytes(const struct collective *c, int rank)
 {
 	const struct consolidated *p = c->consolidated;
 	uint64_t n = p->heads[rank].len;
-	for (int r = 0; writes(c, rank) && r < c->agreed.size; r++)
+	for (int r = 0; takes_tables(c, rank) && r < c->agreed.size; r++)
 		n += 8 + p->parts[r].len;
 	return rank == c->agreed.rank ? 0 : n;
 }
@@ -237,7 +245,7 @@ static void put_answer(const struct collective *c, int rank, uint64_t from, uint
 	const struct consolidated *p = c->consolidated;
 	uint64_t at = 0;
 	put_slice(out, p->heads[rank].data, p->heads[rank].len, &at, from, to);
-	for (int r = 0; writes(c, rank) && r < c->agreed.size; r++) {
+	for (int r = 0; takes_tables(c, rank) && r < c->agreed.size; r++) {
 		uint8_t len[8];
 		put_u64(len, p->parts[r].len);
 		put_slice(out, len, sizeof len, &at, from, to);
@@ -410,7 +418,7 @@ static int adopt_answer(struct collective *c, struct err *err)
 		return wrong_answer(c, err);
 	if (get_bits(c, &v, false, err) < 0 || get_bits(c, &v, true, err) < 0)
 		return -1;
-	if (writes(c, c->agreed.rank))
+	if (takes_tables(c, c->agreed.rank))
 		return settle_answer(c, v, err);
 	return view_left(&v) ? wrong_answer(c, err) : 0;
 }
@@ -610,7 +618,11 @@ int consolidated_exchange(struct collective *c, struct err *err)
 	job_caller_watches(c->life->job, true);
 	int ret = run_rounds(c, err);
 	job_caller_watches(c->life->job, false);
-	if (ret < 0 || check_own(c, err) < 0 || lay_out(c, err) < 0)
+	if (ret < 0)
+		return -1;
+	if (c->request->have_shard_dim)
+		return shards_adopt(c, err);
+	if (check_own(c, err) < 0 || lay_out(c, err) < 0)
 		return -1;
 	if (!agreement_writes(&c->agreed, c->request))
 		return 0;

@@ -1,6 +1,7 @@
 /*
- * gather and allgather --consolidate: the parts of tensors that lie on the disks of all ranks
- * become whole tensors at the ranks that write. Internal to lib/coll; see collective.h.
+ * gather and allgather --consolidate, and scatter --shard-dim (shards.h): the parts of tensors that
+ * lie on the disks of all ranks become whole tensors at the ranks that write. Internal to lib/coll;
+ * see collective.h.
  *
  *   consolidated_offer     list this rank's pieces; one vector of their bytes
  *   consolidated_exchange  the ranks' tables of pieces go to the coordinator, and from it to the
@@ -39,14 +40,16 @@ struct consolidated {
 	uint64_t *served;  /* [size]: bytes of its answer that a rank has got */
 	uint32_t left;     /* rounds of answers */
 	struct buf answer; /* elsewhere: what came */
-	uint64_t *rows;    /* [size]: the bytes that each rank sends */
+	uint64_t *rows;    /* [size]: the bytes that each rank sends; --shard-dim: gets */
 
 	struct piece_table all; /* at the coordinator and at the ranks that write */
 	uint32_t *sent;         /* [all.pieces.n]: the chosen pieces, in the order of the vector */
 	size_t nsent;
 };
 
-/* Make the vector of this rank's inputs, which are open. */
+/* Begin, before anything of the other ranks comes. */
+int consolidated_begin(struct collective *, struct err *err);
+/* Make the vector of this rank's inputs, which are open. With --shard-dim: at the root. */
 int consolidated_offer(struct collective *, struct err *err);
 /* Once the terms are adopted: exchange tables; set the vector's rows, and at ranks that write the
  * tensors. ERR_INPUT, ERR_DISAGREE: as piece_table_settle; ERR_DISAGREE: --check-replicas. */

@@ -12,7 +12,7 @@
 int consolidated_map_input(const struct collective *c, struct extents *in, struct err *err)
 {
 	const struct consolidated *p = c->consolidated;
-	for (size_t i = 0; i < p->nown; i++) {
+	for (size_t i = 0; i < p->nown && c->request->consolidate; i++) {
 		const struct tensor *t = p->own[i].tensor;
 		if (p->own[i].chosen && extents_add(in, p->own[i].set, t->file, t->offset, t->bytes,
 		                                    t->swapped, err) < 0)

@@ -69,15 +69,16 @@ static int open_input(struct collective *c, const char *name, bool raw_file, str
 	return 0;
 }
 
-/* --consolidate: only checkpoints have pieces. */
-static int check_checkpoint(const struct dataset *d, struct err *err)
+/* --consolidate, --shard-dim: only checkpoints have pieces. */
+static int check_checkpoint(const struct collective *c, const struct dataset *d, struct err *err)
 {
 	if (d->format == &format_safetensors || d->format->written)
 		return 0;
-	return err_set(err, ERR_USAGE,
-	               "%s: --consolidate takes checkpoints: .safetensors files, files of "
-	               "torch.save, or folders of them",
-	               d->path);
+	return err_set(
+	        err, ERR_USAGE,
+	        "%s: %s takes checkpoints: .safetensors files, files of torch.save, or folders "
+	        "of them",
+	        d->path, c->request->consolidate ? "--consolidate" : "--shard-dim");
 }
 
 /* Check that the collective accepts this input. */
@@ -85,8 +86,8 @@ static int check_input(const struct collective *c, const struct dataset *d, stru
 {
 	uint64_t sum;
 	const struct tensor *t = d->tensors;
-	if (c->request->consolidate)
-		return check_checkpoint(d, err);
+	if (request_moves_pieces(c->request))
+		return check_checkpoint(c, d, err);
 	if (!dataset_is_array(d) && !coll_rules(c->request->kind)->sets)
 		return err_set(err, ERR_USAGE,
 		               "%s: %s takes arrays: only allreduce, reduce and broadcast take "
@@ -396,7 +397,7 @@ int files_open_inputs(struct collective *c, struct err *err)
 	c->agreed.content = coll_rules(c->request->kind)->cut == CUT_ELEMENTS ? CONTENT_TENSORS
 	                                                                      : CONTENT_ARRAYS;
 	if (!agreement_reads(&c->agreed, c->request))
-		return 0;
+		return request_moves_pieces(c->request) ? consolidated_begin(c, err) : 0;
 	int ret = paths_expand(&paths, c->request->inputs, c->request->ninputs, c->agreed.rank,
 	                       c->agreed.size, err);
 	if (ret == 0)
@@ -406,7 +407,7 @@ int files_open_inputs(struct collective *c, struct err *err)
 		return -1;
 	if (c->request->kind == COLL_BROADCAST && choose_content(c, err) < 0)
 		return -1;
-	if (c->request->consolidate)
+	if (request_moves_pieces(c->request))
 		return consolidated_offer(c, err);
 	/* Dividing or joining arrays by rows needs C order. */
 	if (c->agreed.content == CONTENT_ARRAYS && c->request->kind != COLL_BROADCAST &&

@@ -8,6 +8,7 @@
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/files/consolidated.h"
+#include "lib/coll/files/shards.h"
 #include "lib/coll/request/paths.h"
 #include "lib/data/files/beneath.h"
 
@@ -280,7 +281,7 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 static int name_output(struct collective *c, const char *path, int copy, struct err *err)
 {
 	if (c->agreed.content == CONTENT_PIECES)
-		return consolidated_name(c, path, err);
+		return (c->request->have_shard_dim ? shards_name : consolidated_name)(c, path, err);
 	if (c->agreed.content == CONTENT_BYTES)
 		return name_files(c, path, err);
 	if (!c->request->each)

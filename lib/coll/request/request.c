@@ -175,24 +175,25 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 	               r->integers ? "--integers" : "--weight");
 }
 
-/* --consolidate makes one output of the contents of checkpoints. */
-static int check_consolidate(const struct coll_request *r, struct err *err)
+/* --consolidate and --shard-dim move the contents of checkpoints. */
+static int check_pieces(const struct coll_request *r, struct err *err)
 {
 	const char *with = r->each             ? "--each"
 	                   : r->files.raw_file ? "--raw-file"
 	                   : r->stats          ? "--stats"
+	                   : r->counts         ? "--counts"
 	                                       : NULL;
 	if (r->check_replicas && !r->consolidate)
 		return err_set(err, ERR_USAGE, "--check-replicas: needs --consolidate");
-	if (!r->consolidate || !with)
+	if (!request_moves_pieces(r) || !with)
 		return 0;
-	return err_set(err, ERR_USAGE,
-	               "%s: cannot be given with --consolidate: remove one of the two", with);
+	return err_set(err, ERR_USAGE, "%s: cannot be given with %s: remove one of the two", with,
+	               r->consolidate ? "--consolidate" : "--shard-dim");
 }
 
 static int check_files(const struct coll_request *r, struct err *err)
 {
-	if (check_consolidate(r, err) < 0)
+	if (check_pieces(r, err) < 0)
 		return -1;
 	if (r->times && !r->files.raw_file)
 		return err_set(err, ERR_USAGE, "--times: needs --raw-file");

@@ -58,7 +58,9 @@ struct coll_request {
 	bool each;           /* process each input separately; the output is a folder */
 	bool consolidate;    /* gather the pieces of checkpoints into whole tensors */
 	bool check_replicas; /* compare pieces that several ranks have */
-	bool times;          /* copies get the modification times of the originals */
+	int shard_dim;       /* scatter: the axis along which tensors are cut into shards */
+	bool have_shard_dim;
+	bool times;   /* copies get the modification times of the originals */
 	bool force;   /* replace the target of an output that is a symbolic link; replace existing
 	                 files whose names another rank chooses */
 	bool no_sync; /* do not wait until the output is on disk */
@@ -174,6 +176,11 @@ bool coll_writes(enum coll_kind kind, int rank, int size, int root);
 static inline bool request_gathers_files(const struct coll_request *r)
 {
 	return r->kind == COLL_GATHER && r->files.raw_file;
+}
+/* Are the inputs checkpoints, whose tensors are moved as bytes? */
+static inline bool request_moves_pieces(const struct coll_request *r)
+{
+	return r->consolidate || r->have_shard_dim;
 }
 /* May the ranks' arrays have different numbers of rows? */
 static inline bool request_any_rows(const struct coll_request *r)

@@ -42,6 +42,7 @@ unsigned request_groups(enum coll_work work, enum coll_kind kind)
 	       (coll_reduces(kind) ? FOR_REDUCE : 0) | (rules->averages ? FOR_AVERAGE : 0) |
 	       (rules->rooted ? FOR_ROOT : 0) | (rules->cut == CUT_ROWS ? FOR_ROWS : 0) |
 	       (rules->cut == CUT_JOINED ? FOR_JOINED : 0) |
+	       (kind == COLL_SCATTER ? FOR_SCATTER : 0) |
 	       (rules->bytes ? FOR_BYTES | FOR_COPIES : 0) | (rules->radix ? FOR_RADIX : 0);
 }
 

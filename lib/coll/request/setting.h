@@ -95,6 +95,7 @@ enum setting_section {
 #define FOR_COMMON  (1u << 26) /* every command, and before COMMAND */
 #define FOR_BEFORE  (1u << 27) /* only before COMMAND */
 #define FOR_JOINED  (1u << 28) /* collectives that join what the ranks have */
+#define FOR_SCATTER (1u << 29)
 
 /*
  * A row: a setting of a request or an option of a command. Parsing, limits, default, help, manual,

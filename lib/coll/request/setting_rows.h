@@ -58,6 +58,10 @@ S(FILES, "consolidate", 0, NULL, FLAG, consolidate, FOR_JOINED,
 S(FILES, "check-replicas", 0, NULL, FLAG, check_replicas, FOR_JOINED,
   "with --consolidate, compare the digests of pieces that several ranks have",
   .agree = FOR_JOINED)
+S(FILES, "shard-dim", 0, "D", INT, shard_dim, FOR_SCATTER,
+  "cut the tensors of the root's checkpoint along this axis, from 0, as torch's Shard(D) does; each "
+  "rank writes its shard of a distributed checkpoint (DCP with safetensors) to the folder -o",
+  .max = 63, .have = AT(have_shard_dim), .agree = FOR_SCATTER)
 S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,
   "treat files of any format as a sequence of bytes", .agree = FOR_BYTES)
 S(FILES, "times", 0, NULL, FLAG, times, FOR_COPIES,
