@@ -118,7 +118,7 @@ bench-join: $(BUILD)/bench/join_bench
 # The program as a hostile rank.
 $(BUILD)/fault/hostile_rank: $(OBJ_cmd) $(BUILD)/tests/fault/hostile_rank.o $(ARCHIVES)
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--wrap=mesh_open,--wrap=mesh_settle -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
+	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,--wrap=mesh_open,--wrap=mesh_settle,--wrap=job_round -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
 $(BUILD)/model/answers: $(BUILD)/tests/model/answers.o $(MODEL) $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)

@@ -72,10 +72,10 @@ static void *base_of(struct options *o, const struct setting *row)
 	return of_request(row) ? (void *)&o->request : (void *)o;
 }
 
-unsigned command_groups(const struct command *cmd)
+uint64_t command_groups(const struct command *cmd)
 {
 	enum coll_kind kind = COLL_BARRIER;
-	unsigned groups = cmd->groups | FOR_COMMON;
+	uint64_t groups = cmd->groups | FOR_COMMON;
 
 	if (cmd->job != NO_JOB) {
 		coll_by_name(cmd->name, &kind);

@@ -76,7 +76,7 @@ struct command {
 	const char *synopsis;   /* "IN... -o OUT" */
 	const char *help;       /* one line */
 	int job;                /* enum coll_work: it takes the settings of this job; or NO_JOB */
-	unsigned groups;        /* FOR_*: the other groups of settings that it takes */
+	uint64_t groups;        /* FOR_*: the other groups of settings that it takes */
 	int min_args, max_args; /* operands; max -1: any number */
 	bool stops_at_operand;  /* run: options end at the first operand */
 	int (*run)(const struct command *, struct options *, int argc, char **argv);
@@ -86,7 +86,7 @@ struct command {
 extern const struct command commands[];
 
 /* FOR_*: all groups of settings that it takes. */
-unsigned command_groups(const struct command *cmd);
+uint64_t command_groups(const struct command *cmd);
 
 static inline bool option_applies(const struct setting *row, const struct command *cmd)
 {

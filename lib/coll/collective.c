@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/io.h"
+#include "lib/coll/files/consolidated.h"
 #include "lib/coll/files/written.h"
 #include "lib/exec/budget.h"
 
@@ -106,8 +107,28 @@ static void note_trace(const struct coll *life)
 
 static int adopt(struct coll *life, struct err *err)
 {
+	struct collective *c = life->state;
 	note_trace(life);
-	return agree_adopt(life->state, err);
+	if (agree_adopt(c, err) < 0)
+		return -1;
+	return c->consolidated ? consolidated_exchange(c, err) : 0;
+}
+
+/* The ranks exchange tables of pieces before the transfer, and traces after it. */
+static int collect(void *ctx, int rank, struct view part, struct err *err)
+{
+	struct coll *life = ctx;
+	return consolidated_exchanges(life->state) ? consolidated_take(life->state, rank, part, err)
+	                                           : tracing_take_part(ctx, rank, part, err);
+}
+
+static void answer(void *ctx, int rank, struct buf *out)
+{
+	struct coll *life = ctx;
+	if (consolidated_exchanges(life->state))
+		consolidated_answer(life->state, rank, out);
+	else
+		tracing_answer(ctx, rank, out);
 }
 
 /* ---- data ---- */
@@ -365,6 +386,15 @@ static const struct vector *largest(const struct agreement *a)
 	return a->nvectors ? most : NULL;
 }
 
+/* The type of all tensors, if they have one. */
+static const char *dtype_of_tensors(const struct agreement *a)
+{
+	for (size_t i = 1; i < a->ntensors; i++)
+		if (a->tensors[i].tensor.dtype != a->tensors[0].tensor.dtype)
+			return "mixed";
+	return dtype_name(a->ntensors ? a->tensors[0].tensor.dtype : DTYPE_U8);
+}
+
 static void report_vectors(const struct agreement *a, struct coll_result *r)
 {
 	const struct vector *most = largest(a);
@@ -378,6 +408,8 @@ static void report_vectors(const struct agreement *a, struct coll_result *r)
 		if (v->dtype != most->dtype)
 			r->dtype = "mixed";
 	}
+	if (a->content == CONTENT_PIECES)
+		r->dtype = dtype_of_tensors(a);
 	bool named = a->content != CONTENT_BYTES && a->ntensors &&
 	             (a->ntensors > 1 || *a->tensors[0].tensor.name);
 	r->tensors = named ? a->ntensors : 0;
@@ -439,6 +471,7 @@ static void release(struct coll *life)
 	input_stats_release(c);
 	preview_release(c);
 	files_release(c);
+	consolidated_release(c);
 	free(c->transfer.drive.edges); /* set if nothing was connected */
 	free(c->transfer.drive.times.peers);
 	free(c->transfer.vectors);
@@ -452,8 +485,8 @@ const struct coll_task coll_task_collective = {
         .meshes = meshes,
         .decide = agree_decide,
         .terms = agree_terms,
-        .collect = tracing_take_part,
-        .answer = tracing_answer,
+        .collect = collect,
+        .answer = answer,
         .adopt = adopt,
         .preview = preview,
         .connect = connect_all,

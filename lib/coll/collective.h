@@ -71,16 +71,19 @@ struct transfer {
 	uint64_t overflowed; /* as in struct coll_result; the writing thread counts */
 };
 
+struct consolidated;
+
 struct collective {
 	struct coll *life;
 	const struct coll_request *request;
 	struct agreement agreed;
 	struct transfer transfer;
 	/* during the agreement */
-	struct buf details;        /* this rank's offer */
-	struct tensor_table table; /* of the tensors */
-	struct planner planner;    /* at rank 0 */
-	struct view root_offer;    /* at rank 0 in a broadcast or scatter */
+	struct buf details;                /* this rank's offer */
+	struct tensor_table table;         /* of the tensors */
+	struct planner planner;            /* at rank 0 */
+	struct view root_offer;            /* at rank 0 in a broadcast or scatter */
+	struct consolidated *consolidated; /* consolidated.h; NULL: not requested */
 };
 
 #define STAGING      (256u << 10) /* bytes of a file thread's conversion buffer */

@@ -8,6 +8,9 @@
  *
  * SCRIBBLE=SEED: when all its connections are ready, it writes random numbers into the words and
  * references of all its memory lanes. Then it does nothing more.
+ *
+ * ROUND=K:AT:BYTE: in its K-th part of a round (from 0), byte AT (negative: from the end) is BYTE.
+ * AT beyond the end: bytes BYTE follow until it has AT bytes.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,12 +19,15 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/job/job.h"
 #include "lib/net/mesh.h"
 
 struct mesh *__real_mesh_open(const struct mesh_conf *, struct err *err);
 struct mesh *__wrap_mesh_open(const struct mesh_conf *, struct err *err);
 void __real_mesh_settle(struct mesh *);
 void __wrap_mesh_settle(struct mesh *);
+int __real_job_round(struct job *, const struct buf *part, struct view *answer, struct err *err);
+int __wrap_job_round(struct job *, const struct buf *part, struct view *answer, struct err *err);
 
 static void nothing(void *ctx)
 {
@@ -103,4 +109,26 @@ void __wrap_mesh_settle(struct mesh *m)
 	fprintf(stderr, "scribbled into %d lanes\n", lanes);
 	for (;;)
 		pause();
+}
+
+int __wrap_job_round(struct job *j, const struct buf *part, struct view *answer, struct err *err)
+{
+	static int round;
+	const char *how = getenv("ROUND");
+	int k = 0, byte = 0;
+	long at = 0;
+	if (!how || sscanf(how, "%d:%ld:%i", &k, &at, &byte) != 3 || k != round++)
+		return __real_job_round(j, part, answer, err);
+	struct buf lie;
+	buf_init(&lie, JOB_ROUND_MAX);
+	buf_put(&lie, part->data, part->len);
+	if (at < 0)
+		at += (long)lie.len;
+	if (at >= 0 && (size_t)at < lie.len)
+		lie.data[at] = (uint8_t)byte;
+	while (at > 0 && lie.len < (size_t)at)
+		buf_put_u8(&lie, (uint8_t)byte);
+	int ret = __real_job_round(j, &lie, answer, err);
+	buf_release(&lie);
+	return ret;
 }

@@ -13,6 +13,7 @@
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
+#include "lib/coll/files/consolidated.h"
 #include "lib/data/dataset/dataset_beside.h"
 #include "lib/exec/budget.h"
 #include "lib/job/ranks.h"
@@ -45,10 +46,16 @@ static bool same_order(const struct collective *c)
  * have none; elsewhere all ranks do if arrays may differ. */
 static bool offers_arrays(const struct collective *c)
 {
-	if (c->agreed.content != CONTENT_ARRAYS)
+	if (c->agreed.content != CONTENT_ARRAYS && c->agreed.content != CONTENT_PIECES)
 		return false;
 	return request_root_offers(c->request) ? c->agreed.rank == c->agreed.root
 	                                       : request_any_rows(c->request);
+}
+
+/* The rows of each rank's part of an array that is cut; NULL: as even as possible. */
+static const uint64_t *counts_of(const struct collective *c)
+{
+	return c->request->have_shard_dim ? c->consolidated->rows : c->request->counts;
 }
 
 static int list_arrays(const struct collective *c, struct offer_content *out, struct err *err)
@@ -62,7 +69,7 @@ static int list_arrays(const struct collective *c, struct offer_content *out, st
 		struct offered_array *array = &out->arrays[i];
 		out->narrays++;
 		array->info = a->vectors[i].info;
-		array->counts = (uint64_t *)c->request->counts;
+		array->counts = (uint64_t *)counts_of(c);
 		/* Only these outputs take the names of the root's inputs. */
 		if (!c->request->each || c->request->kind != COLL_SCATTER)
 			continue;
@@ -153,7 +160,7 @@ int agree_offer(struct collective *c, struct err *err)
 	const struct coll_request *r = c->request;
 	struct intent *in = &c->life->intent;
 	for (int i = 0; coll_rules(r->kind)->cut == CUT_ROWS && i < c->agreed.nvectors; i++)
-		if (cut_rows(&c->agreed.vectors[i], &c->agreed, r->counts, err) < 0)
+		if (cut_rows(&c->agreed.vectors[i], &c->agreed, counts_of(c), err) < 0)
 			return -1;
 	in->memory = coll_memory(c->life);
 	in->ninputs = c->transfer.ninputs == 0 ? 0

@@ -17,9 +17,11 @@ enum content {
 	                    this type */
 	CONTENT_ARRAYS,  /* one vector per input, which is one array */
 	CONTENT_BYTES,   /* one vector: the bytes of all files, unchanged */
+	CONTENT_PIECES,  /* one vector: the bytes of the pieces of tensors of all ranks */
 };
 
-/* A tensor of the job; the tensors are the same on all ranks. CONTENT_BYTES: a file. */
+/* A tensor of the job; the tensors are the same on all ranks. CONTENT_BYTES: a file.
+ * CONTENT_PIECES: known after the exchange of tables, to ranks that write. */
 struct vector_tensor {
 	struct tensor
 	        tensor; /* as in the output; the dataset, or the vector, owns name and shape */

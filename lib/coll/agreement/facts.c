@@ -47,7 +47,7 @@ static int input_facts(const struct collective *c, struct intent *in, struct err
 		return 0;
 	snprintf(in->subject, sizeof in->subject, "%s",
 	         c->request->each ? c->request->command : c->transfer.inputs[0].path);
-	if (a->content == CONTENT_BYTES)
+	if (a->content == CONTENT_BYTES || a->content == CONTENT_PIECES)
 		return 0;
 	bool one_array = a->ntensors == 1 && !*a->tensors[0].tensor.name;
 	if (c->request->each)

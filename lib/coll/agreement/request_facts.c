@@ -20,7 +20,7 @@ int request_fact(const struct coll_request *r, const struct setting *s, struct i
 
 int request_facts(const struct coll_request *r, struct intent *in, struct err *err)
 {
-	const unsigned groups = request_groups(r->work, r->kind);
+	const uint64_t groups = request_groups(r->work, r->kind);
 	char text[64];
 	int ret = 0;
 

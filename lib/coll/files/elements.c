@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "lib/coll/collective.h"
+#include "lib/coll/files/consolidated.h"
+#include "lib/coll/files/shards.h"
 
 /* A vector and the places of its bytes. */
 struct moved {
@@ -99,6 +101,8 @@ static int read_elements(const struct moved *m, int input, void *buf, uint64_t p
 {
 	size_t esize = dtype_size(m->v->dtype);
 	struct reading r = {m, buf};
+	if (m->c->request->have_shard_dim)
+		return shards_read(m->c, buf, pos, n, err);
 	return extents_visit(&m->files->in[input], pos * esize, n * esize, read_piece, &r, err);
 }
 
@@ -225,6 +229,8 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
 		buf = own_block(m, buf, &pos, &n);
 	if (!t->sink || !n)
 		return 0;
+	if (m->c->request->consolidate)
+		return consolidated_store(m->c, buf, pos, n, err);
 	digest_update(m->files->digest, pos * esize, buf, n * esize);
 	for (int k = 0; k < t->copies; k++) {
 		struct writing w = {t->sink, buf};
@@ -278,6 +284,8 @@ int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_
 /* Create the digest of a vector's output. Its runs are this rank's blocks. */
 static struct digest *make_digest(const struct collective *c, const struct vector *v)
 {
+	if (c->request->consolidate)
+		return consolidated_digest(c);
 	const struct coll_args *args = &v->layout.args;
 	const struct coll_layout l =
 	        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);

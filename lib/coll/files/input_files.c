@@ -9,6 +9,7 @@
 #include "lib/base/text.h"
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/collective.h"
+#include "lib/coll/files/consolidated.h"
 #include "lib/coll/request/paths.h"
 #include "lib/data/dataset/dataset_beside.h"
 #include "lib/data/files/target.h"
@@ -50,6 +51,7 @@ static struct input_source source_of(struct collective *c, bool raw_file)
 	return (struct input_source){.o = &r->files,
 	                             .raw_file = raw_file,
 	                             .heads_only = r->dry_run,
+	                             .parts = r->consolidate,
 	                             .memory = r->settings.memory,
 	                             .job = c->life->job,
 	                             .note = note_input,
@@ -69,11 +71,25 @@ static int open_input(struct collective *c, const char *name, bool raw_file, str
 	return 0;
 }
 
+/* --consolidate, --shard-dim: only checkpoints have pieces. */
+static int check_checkpoint(const struct collective *c, const struct dataset *d, struct err *err)
+{
+	if (d->format == &format_safetensors || d->format->written)
+		return 0;
+	return err_set(
+	        err, ERR_USAGE,
+	        "%s: %s takes checkpoints: .safetensors files, files of torch.save, or folders "
+	        "of them",
+	        d->path, c->request->consolidate ? "--consolidate" : "--shard-dim");
+}
+
 /* Check that the collective accepts this input. */
 static int check_input(const struct collective *c, const struct dataset *d, struct err *err)
 {
 	uint64_t sum;
 	const struct tensor *t = d->tensors;
+	if (request_moves_pieces(c->request))
+		return check_checkpoint(c, d, err);
 	if (!dataset_is_array(d) && !coll_rules(c->request->kind)->sets)
 		return err_set(err, ERR_USAGE,
 		               "%s: %s takes arrays: only allreduce, reduce and broadcast take "
@@ -98,7 +114,7 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 {
 	const struct dataset *first = &c->transfer.inputs[0];
 	char shape[ARRAY_SHAPE_TEXT], first_shape[ARRAY_SHAPE_TEXT];
-	if (d == first || c->request->each)
+	if (d == first || c->request->each || c->request->consolidate)
 		return 0;
 	if (!dataset_is_array(d) || !dataset_is_array(first))
 		return dataset_same(d, first, err);
@@ -268,8 +284,10 @@ uint64_t files_identity(const struct collective *c)
 {
 	const struct transfer *t = &c->transfer;
 	XXH64_hash_t hash = 0;
-	/* The root's inputs alone count, or (exchange) no result has them. */
-	if (request_root_offers(c->request) || c->request->kind == COLL_EXCHANGE)
+	/* The root's inputs alone count, or (exchange) no result has them, or one of the replicas
+	 * counts. */
+	if (request_root_offers(c->request) || c->request->kind == COLL_EXCHANGE ||
+	    c->request->consolidate)
 		return 0;
 	for (int k = 0; k < t->ninputs; k++)
 		for (int i = 0; i < t->inputs[k].nfiles; i++) {
@@ -444,7 +462,7 @@ int files_open_inputs(struct collective *c, struct err *err)
 	c->agreed.content = coll_rules(c->request->kind)->cut == CUT_ELEMENTS ? CONTENT_TENSORS
 	                                                                      : CONTENT_ARRAYS;
 	if (!agreement_reads(&c->agreed, c->request))
-		return 0;
+		return request_moves_pieces(c->request) ? consolidated_begin(c, err) : 0;
 	int ret = paths_expand(&paths, c->request->inputs, c->request->ninputs, c->agreed.rank,
 	                       c->agreed.size, err);
 	if (ret == 0)
@@ -454,6 +472,8 @@ int files_open_inputs(struct collective *c, struct err *err)
 		return -1;
 	if (c->request->kind == COLL_BROADCAST && choose_content(c, err) < 0)
 		return -1;
+	if (request_moves_pieces(c->request))
+		return consolidated_offer(c, err);
 	/* Dividing or joining arrays by rows needs C order. */
 	if (c->agreed.content == CONTENT_ARRAYS && c->request->kind != COLL_BROADCAST &&
 	    turn_inputs(c, err) < 0)
@@ -552,6 +572,8 @@ static int map_vector(struct collective *c, int i, struct err *err)
 	int ret = 0;
 	if (!(f->in = err_calloc((size_t)v->ninputs + 1, sizeof *f->in, "the inputs", err)))
 		return -1;
+	if (c->agreed.content == CONTENT_PIECES)
+		return consolidated_map_input(c, &f->in[0], err);
 	if (c->agreed.content == CONTENT_BYTES)
 		return (c->transfer.selected ? map_selected : map_files)(c, &f->in[0], err);
 	if (agreement_is_beside(&c->agreed, i))

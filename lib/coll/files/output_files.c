@@ -7,6 +7,8 @@
 #include "lib/base/path.h"
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
+#include "lib/coll/files/consolidated.h"
+#include "lib/coll/files/shards.h"
 #include "lib/coll/request/paths.h"
 #include "lib/data/dataset/dataset_output.h"
 #include "lib/data/files/beneath.h"
@@ -330,6 +332,8 @@ static int name_each(struct collective *c, const char *path, struct err *err)
 
 static int name_output(struct collective *c, const char *path, int copy, struct err *err)
 {
+	if (c->agreed.content == CONTENT_PIECES)
+		return (c->request->have_shard_dim ? shards_name : consolidated_name)(c, path, err);
 	if (c->agreed.content == CONTENT_BYTES)
 		return name_files(c, path, err);
 	if (!c->request->each && c->agreed.content == CONTENT_TENSORS)
@@ -344,7 +348,7 @@ static int name_output(struct collective *c, const char *path, int copy, struct 
 
 static int check_outputs(const struct collective *c, struct err *err)
 {
-	bool one = c->agreed.root_files.nfiles || !c->transfer.ninputs;
+	bool one = c->agreed.root_files.nfiles || !c->transfer.ninputs || c->consolidated;
 	int n = c->request->noutputs, inputs = one ? 1 : c->transfer.ninputs;
 	if (n == 1 || (n == inputs && !c->request->each))
 		return 0;

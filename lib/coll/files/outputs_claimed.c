@@ -5,6 +5,7 @@
 
 #include "lib/base/path.h"
 #include "lib/coll/collective.h"
+#include "lib/coll/files/shards.h"
 #include "lib/coll/request/paths.h"
 #include "lib/data/files/target.h"
 
@@ -13,6 +14,12 @@
 /* The place of -o @path; for a set, the place of its folder, also if -o names its index. */
 static uint64_t output_place(const struct collective *c, const char *path, struct err *err)
 {
+	if (c->request->have_shard_dim) {
+		char *shard = shards_path(c, path, err);
+		uint64_t place = shard ? target_place(shard, c->request->force) : 0;
+		free(shard);
+		return place;
+	}
 	if (c->request->files.raw_file || !path_is_index(path))
 		return target_place(path, c->request->force);
 	char *folder = path_folder(path, err);

@@ -65,6 +65,7 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	                                    .raw_file = in->raw_file,
 	                                    .heads_only = in->heads_only,
 	                                    .pieces = in->pieces,
+	                                    .parts = in->parts,
 	                                    .memory = in->memory};
 
 	if (dataset_open(d, path, &from, err) == 0)
@@ -91,6 +92,7 @@ int inputs_select(struct dataset *d, const struct input_source *in, struct err *
 	                                          .exclude = o->exclude,
 	                                          .ninclude = o->ninclude,
 	                                          .nexclude = o->nexclude,
+	                                          .none = in->parts,
 	                                          .unused = note_unused,
 	                                          .ctx = (void *)in};
 

@@ -25,6 +25,7 @@ struct input_source {
 	bool raw_file;   /* treat this input as bytes */
 	bool heads_only; /* as in dataset.h */
 	bool pieces;     /* as in dataset.h */
+	bool parts;      /* as in dataset.h */
 	uint64_t memory; /* --memory */
 	struct job *job; /* its loop runs while a pipe is awaited or an archive is unpacked; NULL:
 	                    none */

@@ -145,7 +145,7 @@ int request_check_weights(const struct coll_request *r, int n, struct err *err)
 
 int request_check_inputs(const struct coll_request *r, int n, char *const *paths, struct err *err)
 {
-	if (n <= 1 || coll_takes_several(r->kind) || r->each)
+	if (n <= 1 || coll_takes_several(r->kind) || r->each || r->consolidate)
 		return 0;
 	return err_set(
 	        err, ERR_USAGE,
@@ -180,8 +180,27 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 	               r->integers ? "--integers" : "--weight");
 }
 
+/* --consolidate and --shard-dim move the contents of checkpoints. */
+static int check_pieces(const struct coll_request *r, struct err *err)
+{
+	const char *with = r->each             ? "--each"
+	                   : r->files.raw_file ? "--raw-file"
+	                   : r->stats          ? "--stats"
+	                   : r->counts         ? "--counts"
+	                   : r->output_dtype   ? "--output-dtype"
+	                                       : NULL;
+	if (r->check_replicas && !r->consolidate)
+		return err_set(err, ERR_USAGE, "--check-replicas: needs --consolidate");
+	if (!request_moves_pieces(r) || !with)
+		return 0;
+	return err_set(err, ERR_USAGE, "%s: cannot be given with %s: remove one of the two", with,
+	               r->consolidate ? "--consolidate" : "--shard-dim");
+}
+
 static int check_files(const struct coll_request *r, struct err *err)
 {
+	if (check_pieces(r, err) < 0)
+		return -1;
 	if (r->times && !r->files.raw_file)
 		return err_set(err, ERR_USAGE, "--times: needs --raw-file");
 	if (r->output_dtype && r->files.raw_file)
@@ -192,6 +211,9 @@ static int check_files(const struct coll_request *r, struct err *err)
 		               "--with-files: copies the files beside the tensors of a set: remove "
 		               "it, or %s",
 		               r->each ? "--each" : "--raw-file, which copies all files");
+	if (r->max_shard && !coll_rules(r->kind)->sets && !r->consolidate)
+		return err_set(err, ERR_USAGE, "--max-shard-size: %s needs --consolidate with it",
+		               r->command);
 	if (r->max_shard && r->each)
 		return err_set(
 		        err, ERR_USAGE,

@@ -58,10 +58,14 @@ struct coll_request {
 	enum dtype output_dtype; /* of the outputs; DTYPE_NONE: that of the inputs */
 	uint64_t max_shard; /* bytes of tensors in a file of the output; 0: the files are as the
 	                       input's */
-	bool with_files; /* the output's folder also gets the files beside the tensors of rank 0's
-	                    or the root's first input (dataset_beside.h) */
-	bool each;       /* process each input separately; the output is a folder */
-	bool times;      /* copies get the modification times of the originals */
+	bool with_files;  /* the output's folder also gets the files beside the tensors of rank 0's
+	                     or the root's first input (dataset_beside.h) */
+	bool each;        /* process each input separately; the output is a folder */
+	bool consolidate; /* gather the pieces of checkpoints into whole tensors */
+	bool check_replicas; /* compare pieces that several ranks have */
+	int shard_dim;       /* scatter: the axis along which tensors are cut into shards */
+	bool have_shard_dim;
+	bool times;   /* copies get the modification times of the originals */
 	bool force;   /* replace the target of an output that is a symbolic link; replace existing
 	                 files whose names another rank chooses */
 	bool no_sync; /* do not wait until the output is on disk */
@@ -116,7 +120,7 @@ void request_release(struct coll_request *);
 extern const struct setting request_settings[];
 extern const size_t request_settings_len;
 /* The groups (FOR_*) of settings that a job takes; does a job take this setting? */
-unsigned request_groups(enum coll_work work, enum coll_kind kind);
+uint64_t request_groups(enum coll_work work, enum coll_kind kind);
 bool request_takes(const struct coll_request *, const struct setting *);
 /* The row with this name that the job takes; else the first row with this name; NULL: there is
  * none. */
@@ -179,6 +183,11 @@ bool coll_writes(enum coll_kind kind, int rank, int size, int root);
 static inline bool request_gathers_files(const struct coll_request *r)
 {
 	return r->kind == COLL_GATHER && r->files.raw_file;
+}
+/* Are the inputs checkpoints, whose tensors are moved as bytes? */
+static inline bool request_moves_pieces(const struct coll_request *r)
+{
+	return r->consolidate || r->have_shard_dim;
 }
 /* May the ranks' arrays have different numbers of rows? */
 static inline bool request_any_rows(const struct coll_request *r)

@@ -23,7 +23,7 @@ const struct setting request_settings[] = {
 };
 const size_t request_settings_len = sizeof request_settings / sizeof request_settings[0];
 
-unsigned request_groups(enum coll_work work, enum coll_kind kind)
+uint64_t request_groups(enum coll_work work, enum coll_kind kind)
 {
 	const struct coll_rules *rules = coll_rules(kind);
 
@@ -46,6 +46,8 @@ unsigned request_groups(enum coll_work work, enum coll_kind kind)
 	       (rules->sets && kind != COLL_BROADCAST ? FOR_SHARDS : 0) |
 	       (coll_reduces(kind) ? FOR_REDUCE : 0) | (rules->averages ? FOR_AVERAGE : 0) |
 	       (rules->rooted ? FOR_ROOT : 0) | (rules->cut == CUT_ROWS ? FOR_ROWS : 0) |
+	       (rules->cut == CUT_JOINED ? FOR_JOINED : 0) |
+	       (kind == COLL_SCATTER ? FOR_SCATTER : 0) |
 	       (rules->bytes ? FOR_BYTES | FOR_COPIES : 0) | (rules->radix ? FOR_RADIX : 0);
 }
 

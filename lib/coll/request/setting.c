@@ -528,7 +528,10 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 
 int setting_text(const struct setting *s, const void *base, struct buf *out, struct err *err)
 {
-	value_text(s, base, out);
+	if (s->have && !*(const bool *)((const char *)base + s->have))
+		buf_put_text(out, "not given");
+	else
+		value_text(s, base, out);
 	buf_put_u8(out, '\0');
 	return out->failed ? err_nomem(err, s->name, out->len) : 0;
 }

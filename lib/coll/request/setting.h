@@ -66,38 +66,40 @@ enum setting_section {
 };
 
 /* Groups of settings: the jobs and commands that take them. */
-#define FOR_JOIN    (1u << 0) /* every job */
-#define FOR_CHOICE  (1u << 1) /* the choice of an algorithm */
-#define FOR_MOVES   (1u << 2) /* collectives that move arrays */
-#define FOR_INPUT   (1u << 3) /* who reads files */
-#define FOR_STATS   (1u << 4)
-#define FOR_OUTPUT  (1u << 5)
-#define FOR_REDUCE  (1u << 6)
-#define FOR_AVERAGE (1u << 7)
-#define FOR_ROOT    (1u << 8)
-#define FOR_ROWS    (1u << 9)
-#define FOR_BYTES   (1u << 10) /* files may be bytes */
-#define FOR_COPIES  (1u << 11) /* collectives that copy files */
-#define FOR_RADIX   (1u << 12)
-#define FOR_STEPS   (1u << 13)
-#define FOR_BENCH   (1u << 14)
-#define FOR_CHECK   (1u << 15)
-#define FOR_VERIFY  (1u << 16)
-#define FOR_PLAN    (1u << 17)
-#define FOR_RUN     (1u << 18)
-#define FOR_SERVE   (1u << 19)
-#define FOR_KEYGEN  (1u << 20)
-#define FOR_CA      (1u << 21)
-#define FOR_RETRY   (1u << 22) /* jobs that can begin again */
-#define FOR_WAITS   (1u << 23) /* who waits for ranks and reads no files */
-#define FOR_JSON    (1u << 24) /* who can print JSON */
-#define FOR_HELP    (1u << 25) /* `help`: texts that the build generates; not listed */
-#define FOR_COMMON  (1u << 26) /* every command, and before COMMAND */
-#define FOR_BEFORE  (1u << 27) /* only before COMMAND */
-#define FOR_INFO    (1u << 31) /* `info` */
-#define FOR_SETS    (1u << 30) /* collectives that take named tensors */
-#define FOR_SHARDS  (1u << 29) /* collectives whose output may be a set of files */
-#define FOR_CONVERT (1u << 28) /* collectives whose output may have another element type */
+#define FOR_JOIN    (1ull << 0) /* every job */
+#define FOR_CHOICE  (1ull << 1) /* the choice of an algorithm */
+#define FOR_MOVES   (1ull << 2) /* collectives that move arrays */
+#define FOR_INPUT   (1ull << 3) /* who reads files */
+#define FOR_STATS   (1ull << 4)
+#define FOR_OUTPUT  (1ull << 5)
+#define FOR_REDUCE  (1ull << 6)
+#define FOR_AVERAGE (1ull << 7)
+#define FOR_ROOT    (1ull << 8)
+#define FOR_ROWS    (1ull << 9)
+#define FOR_BYTES   (1ull << 10) /* files may be bytes */
+#define FOR_COPIES  (1ull << 11) /* collectives that copy files */
+#define FOR_RADIX   (1ull << 12)
+#define FOR_STEPS   (1ull << 13)
+#define FOR_BENCH   (1ull << 14)
+#define FOR_CHECK   (1ull << 15)
+#define FOR_VERIFY  (1ull << 16)
+#define FOR_PLAN    (1ull << 17)
+#define FOR_RUN     (1ull << 18)
+#define FOR_SERVE   (1ull << 19)
+#define FOR_KEYGEN  (1ull << 20)
+#define FOR_CA      (1ull << 21)
+#define FOR_RETRY   (1ull << 22) /* jobs that can begin again */
+#define FOR_WAITS   (1ull << 23) /* who waits for ranks and reads no files */
+#define FOR_JSON    (1ull << 24) /* who can print JSON */
+#define FOR_HELP    (1ull << 25) /* `help`: texts that the build generates; not listed */
+#define FOR_COMMON  (1ull << 26) /* every command, and before COMMAND */
+#define FOR_BEFORE  (1ull << 27) /* only before COMMAND */
+#define FOR_INFO    (1ull << 28) /* `info` */
+#define FOR_SETS    (1ull << 29) /* collectives that take named tensors */
+#define FOR_SHARDS  (1ull << 30) /* collectives whose output may be a set of files */
+#define FOR_CONVERT (1ull << 31) /* collectives whose output may have another element type */
+#define FOR_JOINED  (1ull << 32) /* collectives that join what the ranks have */
+#define FOR_SCATTER (1ull << 33)
 
 /*
  * A row: a setting of a request or an option of a command. Parsing, limits, default, help, manual,
@@ -114,8 +116,8 @@ struct setting {
 	size_t offset;   /* of the member in the struct */
 	size_t other;    /* offset of the second member, which some kinds have */
 	size_t have;     /* offset of a bool that becomes true when the value is set; 0: none */
-	unsigned groups; /* FOR_*: who takes it */
-	unsigned agree;  /* FOR_*: the jobs whose ranks must all give the same value */
+	uint64_t groups; /* FOR_*: who takes it */
+	uint64_t agree;  /* FOR_*: the jobs whose ranks must all give the same value */
 	uint8_t kind;    /* enum setting_kind */
 	uint8_t section; /* enum setting_section */
 	char letter;     /* of the short option; 0: none */

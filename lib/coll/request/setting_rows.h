@@ -53,7 +53,7 @@ S(FILES, "output-dtype", 0, "TYPE", DTYPE, output_dtype, FOR_CONVERT,
   "element type of the output; tensors that are not floats keep their type (default: that of the "
   "input)",
   .choices = DTYPES_FLOAT, .aliases = DTYPES_FLOAT_NUMPY, .once = true, .agree = FOR_CONVERT)
-S(FILES, "max-shard-size", 0, "SIZE", SIZE, max_shard, FOR_SHARDS,
+S(FILES, "max-shard-size", 0, "SIZE", SIZE, max_shard, FOR_SHARDS | FOR_JOINED,
   "write a folder of .safetensors files with an index, each with at most this many bytes of "
   "tensors; a larger tensor has a file alone",
   .min = 1, .max = INT64_MAX)
@@ -63,6 +63,17 @@ S(FILES, "with-files", 0, NULL, FLAG, with_files, FOR_SETS,
   .agree = FOR_SETS)
 S(FILES, "each", 0, NULL, FLAG, each, FOR_OUTPUT,
   "process each input separately; -o names a folder", .agree = FOR_OUTPUT)
+S(FILES, "consolidate", 0, NULL, FLAG, consolidate, FOR_JOINED,
+  "make whole tensors of the pieces of a checkpoint that lie on the disks of all ranks: folders of "
+  "DCP or FSDP, or files of them; the output is a .safetensors file",
+  .agree = FOR_JOINED)
+S(FILES, "check-replicas", 0, NULL, FLAG, check_replicas, FOR_JOINED,
+  "with --consolidate, compare the digests of pieces that several ranks have",
+  .agree = FOR_JOINED)
+S(FILES, "shard-dim", 0, "D", INT, shard_dim, FOR_SCATTER,
+  "cut the tensors of the root's checkpoint along this axis, from 0, as torch's Shard(D) does; each "
+  "rank writes its shard of a distributed checkpoint (DCP with safetensors) to the folder -o",
+  .max = 63, .have = AT(have_shard_dim), .agree = FOR_SCATTER)
 S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,
   "treat files of any format as a sequence of bytes", .agree = FOR_BYTES)
 S(FILES, "times", 0, NULL, FLAG, times, FOR_COPIES,

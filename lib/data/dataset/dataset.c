@@ -36,13 +36,23 @@ int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, 
 	return d->nfiles - 1;
 }
 
+/* Copy a number for each axis to *kept, and advance that. */
+static const uint64_t *keep_axes(char **kept, const uint64_t *axes, size_t bytes)
+{
+	char *copy = *kept;
+	if (bytes)
+		memcpy(copy, axes, bytes);
+	*kept += bytes;
+	return (const uint64_t *)(const void *)copy;
+}
+
 int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, struct err *err)
 {
 	const size_t shape_bytes = (size_t)t->ndim * sizeof *t->shape;
 	const size_t piece_bytes = (size_t)t->npieces * sizeof *t->pieces;
 	const size_t name_bytes = strlen(t->name) + 1;
-	char *kept =
-	        pool_alloc(&d->pool, shape_bytes + piece_bytes + name_bytes, "the tensors", err);
+	char *kept = pool_alloc(&d->pool, 3 * shape_bytes + piece_bytes + name_bytes, "the tensors",
+	                        err);
 	struct tensor *tensors =
 	        kept ? err_grow(d->tensors, d->ntensors, sizeof *tensors, "the tensors", err)
 	             : NULL;
@@ -52,10 +62,9 @@ int dataset_add_tensor(struct dataset *d, const struct tensor *t, int file, stru
 	struct tensor *n = &tensors[d->ntensors++];
 	*n = *t;
 	n->file = file;
-	if (shape_bytes)
-		memcpy(kept, t->shape, shape_bytes);
-	n->shape = (const uint64_t *)(const void *)kept;
-	kept += shape_bytes;
+	n->shape = keep_axes(&kept, t->shape, shape_bytes);
+	n->first = t->first ? keep_axes(&kept, t->first, shape_bytes) : NULL;
+	n->whole = t->whole ? keep_axes(&kept, t->whole, shape_bytes) : NULL;
 	if (piece_bytes)
 		memcpy(kept, t->pieces, piece_bytes);
 	n->pieces = (const struct tensor_piece *)(const void *)kept;
@@ -98,6 +107,8 @@ int dataset_sort(struct dataset *d, struct err *err)
 	dataset_arrange(d);
 	for (size_t i = 1; i < d->ntensors; i++) {
 		const struct tensor *a = &d->tensors[i - 1], *b = &d->tensors[i];
+		if (a->first && b->first)
+			continue;
 		if (strcmp(a->name, b->name) == 0 && a->file == b->file)
 			return err_set(err, ERR_INPUT, "%s: two tensors have the name '%.200s'",
 			               d->path, a->name);

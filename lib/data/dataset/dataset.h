@@ -42,6 +42,10 @@ struct tensor {
 	int npieces; /* 0: it lies in one place */
 	bool copied; /* it is a view of other elements: its bytes are not in that place, but in a
 	                copy */
+	/* With dataset_source.parts, of a part of a tensor: its first index along each axis, and
+	 * the shape of the whole, [ndim], owned by the dataset. first NULL: it is whole; whole
+	 * NULL: not known. A part of 0 elements says only that the tensor exists. */
+	const uint64_t *first, *whole;
 };
 
 struct dataset_file {
@@ -103,6 +107,9 @@ struct dataset_source {
 	/* A file with pieces of tensors may be opened alone, as if they were tensors: to show it.
 	 */
 	bool pieces;
+	/* Pieces of tensors are not joined: each is a tensor of the dataset, with its place
+	 * (tensor.first), and several have one name. Files that hold pieces may be missing. */
+	bool parts;
 	uint64_t memory; /* --memory: an archive may expand to this (npz.h) */
 	/* With raw_file: a folder is read with all its files and folders; this is called for each
 	 * other entry, which is skipped. NULL: folders are refused. */
@@ -122,6 +129,7 @@ void dataset_close(struct dataset *);
 struct dataset_patterns {
 	const char *const *include, *const *exclude;
 	int ninclude, nexclude;
+	bool none; /* no tensor need be left, and no pattern need match one */
 	void (*unused)(void *ctx, const struct dataset *, const char *pattern);
 	void *ctx;
 };

@@ -109,7 +109,7 @@ int dataset_select(struct dataset *d, const struct dataset_patterns *p, struct e
 		               "%s: is a single array without a name: --include and --exclude "
 		               "choose tensors by name",
 		               d->path);
-	for (int i = 0; i < p->ninclude; i++)
+	for (int i = 0; i < p->ninclude && !p->none; i++)
 		if (!is_used(d, p->include[i]))
 			return no_match(d, p->include[i], err);
 	for (int i = 0; p->unused && i < p->nexclude; i++)
@@ -121,7 +121,7 @@ int dataset_select(struct dataset *d, const struct dataset_patterns *p, struct e
 		    !matches_any(t->name, p->exclude, p->nexclude))
 			d->tensors[kept++] = *t;
 	}
-	if (!kept)
+	if (!kept && !p->none)
 		return err_set(err, ERR_USAGE,
 		               "%s: --include and --exclude leave none of its %zu tensors", d->path,
 		               d->ntensors);

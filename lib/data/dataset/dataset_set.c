@@ -252,11 +252,30 @@ static bool holds_torch_index(const char *folder)
 	return n > 0;
 }
 
-static int open_folder(struct dataset *d, struct err *err)
+static int is_distcp(const struct dirent *e)
+{
+	return has_suffix(e->d_name, ".distcp");
+}
+
+static int refuse_distcp(struct dataset *d, struct dirent **list, int n, struct err *err)
+{
+	(void)n;
+	return err_set(
+	        err, ERR_INPUT,
+	        "%s: holds pieces, %.100s, without .metadata, which says what they are: copy "
+	        "that file of the checkpoint to this folder",
+	        d->path, list[0]->d_name);
+}
+
+static int open_folder(struct dataset *d, bool parts, struct err *err)
 {
 	int ret = with_names(d, is_index, open_indexed, err);
 	if (ret > 0)
 		ret = with_names(d, is_shard, open_shards, err);
+	if (ret > 0)
+		ret = with_names(d, is_distcp, refuse_distcp, err);
+	if (ret > 0 && parts)
+		ret = 0;
 	if (ret > 0)
 		return err_set(
 		        err, ERR_INPUT,
@@ -285,7 +304,7 @@ int dataset_open_set(struct dataset *d, const struct dataset_source *source, str
 	if (folder && !asked && !holds_safetensors(d->path) && holds_torch_index(d->path))
 		return format_torch.open_set(d, source, err);
 	d->sharded = true;
-	if ((folder ? open_folder(d, err)
+	if ((folder ? open_folder(d, source->parts, err)
 	            : dataset_open_index_of(d, d->path, add_safetensors, d, err)) < 0)
 		return -1;
 	return dcp_is_safetensors(d) ? dcp_join_safetensors(d, source, err) : 0;

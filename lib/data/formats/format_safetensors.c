@@ -52,6 +52,8 @@ static int open_file(struct dataset *d, const struct dataset_source *source,
 		return -1;
 	if (!dcp_is_safetensors(d) || source->pieces)
 		return 0;
+	if (source->parts)
+		return dcp_join_safetensors(d, source, err);
 	return err_set(err, ERR_INPUT,
 	               "%s: holds pieces of a distributed checkpoint, not whole tensors: name its "
 	               "folder",

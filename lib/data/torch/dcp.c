@@ -1,5 +1,6 @@
 #include "lib/data/torch/dcp.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -128,7 +129,15 @@ static int by_place(const void *a, const void *b)
 	return 0;
 }
 
-/* The file @name of the folder, opened once: its index in the dataset. */
+#define FILE_MISSING (-2)
+
+/* May the file be missing, and is it? */
+static bool is_missing(const struct checkpoint *c, const char *path)
+{
+	return c->spool.source->parts && access(path, F_OK) < 0 && errno == ENOENT;
+}
+
+/* The file @name of the folder, opened once: its index in the dataset; or FILE_MISSING. */
 static int find_file(struct checkpoint *c, const struct pickle_value *name)
 {
 	struct dataset *d = dataset_of(c);
@@ -146,9 +155,12 @@ static int find_file(struct checkpoint *c, const struct pickle_value *name)
 		err_set(c->err, why.code, "%s/%s: %s", d->path, METADATA, why.text);
 	else if (text) {
 		char *path = path_join(d->path, text, c->err);
-		int fd = path ? input_open(path, &st, c->err) : -1;
+		const bool missing = path && is_missing(c, path);
+		int fd = path && !missing ? input_open(path, &st, c->err) : -1;
 		if (fd >= 0)
 			file = dataset_add_file(d, fd, path, false, c->err);
+		else if (missing)
+			file = FILE_MISSING;
 		free(path);
 	}
 	free(text);
@@ -176,7 +188,7 @@ static int read_stored(struct checkpoint *c, const struct pickle_value *key,
 		return malformed(c, "its pieces are compressed or changed, which is not read");
 	s->file = find_file(c, pickle_get(info, "relative_path"));
 	if (s->file < 0)
-		return -1;
+		return s->file == FILE_MISSING ? 0 : -1;
 	const struct dataset_file *f = &dataset_of(c)->files[s->file];
 	if (s->offset > f->size || s->bytes > f->size - s->offset)
 		return err_set(c->err, ERR_INPUT, "%s: ends before a piece that %s says is in it",
@@ -226,7 +238,7 @@ static int take_piece(void *ctx, const char *name, const struct torch_tensor *t,
 	                         &p->box->offset, err);
 }
 
-/* Fill the box of the chunk, a ChunkStorageMetadata. */
+/* Fill the box of the chunk, a ChunkStorageMetadata. 1: its file is missing. */
 static int find_piece(struct checkpoint *c, const struct pickle_value *name,
                       const struct tensor *whole, const struct pickle_value *chunk,
                       struct tensor_box *box)
@@ -246,6 +258,8 @@ static int find_piece(struct checkpoint *c, const struct pickle_value *name,
 		return err_set(c->err, ERR_INPUT,
 		               "%s/%s: a piece of tensor '%.200s' is stored nowhere",
 		               dataset_of(c)->path, METADATA, whole->name);
+	if (s->file == FILE_MISSING)
+		return 1;
 	const struct dataset_file *f = &dataset_of(c)->files[s->file];
 	struct piece p = {.checkpoint = c, .whole = whole, .box = box};
 	const struct torch_archive_visitor visitor = {.tensor = take_piece, .ctx = &p};
@@ -291,13 +305,15 @@ static int add_tensor(struct checkpoint *c, const struct pickle_value *key, cons
 	                             .count = info.count,
 	                             .bytes = array_bytes(&info)};
 	struct tensor_box *boxes = err_calloc(chunks->n + 1, sizeof *boxes, "the pieces", c->err);
-	int ret = boxes ? 0 : -1;
-	for (uint32_t i = 0; ret == 0 && i < chunks->n; i++)
+	int ret = boxes ? 0 : -1, n = 0;
+	for (uint32_t i = 0; ret >= 0 && i < chunks->n; i++) {
 		ret = offload_stopped(c->err) < 0
 		              ? -1
-		              : find_piece(c, key, &whole, chunks->items[i], &boxes[i]);
-	if (ret == 0)
-		ret = pieces_join(&c->spool, &whole, boxes, (int)chunks->n, c->err);
+		              : find_piece(c, key, &whole, chunks->items[i], &boxes[n]);
+		n += ret == 0;
+	}
+	if (ret >= 0)
+		ret = pieces_join(&c->spool, &whole, boxes, n, c->err);
 	free(boxes);
 	return ret;
 }

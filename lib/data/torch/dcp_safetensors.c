@@ -67,6 +67,21 @@ static int hull(const struct dataset *d, const struct tensor *t, const struct te
 	return array_count(info) ? malformed(d, t, err) : 0;
 }
 
+/* Append the @n tensors at @t, which have one name, as parts of which the whole is not known. One
+ * that the info of its file lacks is whole. */
+static int list_parts(struct torch_spool *spool, const struct tensor *t, size_t n,
+                      json_t *const *infos, const struct tensor_box *boxes, struct err *err)
+{
+	for (size_t k = 0; k < n; k++) {
+		struct tensor part = t[k];
+		if (json_object_get(infos[t[k].file], t[k].name))
+			part.first = boxes[k].first;
+		if (dataset_add_tensor(spool->dataset, &part, part.file, err))
+			return -1;
+	}
+	return 0;
+}
+
 /* Join the @n tensors at @t, which have one name. */
 static int join_one(struct torch_spool *spool, const struct dataset *d, const struct tensor *t,
                     size_t n, json_t *const *infos, struct err *err)
@@ -95,7 +110,8 @@ static int join_one(struct torch_spool *spool, const struct dataset *d, const st
 	                             .count = info.count,
 	                             .bytes = array_bytes(&info)};
 	if (ret == 0)
-		ret = pieces_join(spool, &whole, boxes, (int)n, err);
+		ret = spool->source->parts ? list_parts(spool, t, n, infos, boxes, err)
+		                           : pieces_join(spool, &whole, boxes, (int)n, err);
 	free(boxes);
 	return ret;
 }

@@ -35,6 +35,10 @@ static int add_tensor(void *ctx, const char *name, const struct torch_tensor *t,
 	                        .count = t->count,
 	                        .bytes = t->count * dtype_size(t->dtype)};
 	tensor.copied = torch_spool_copies(of, tensor.bytes);
+	if (t->piece && l->spool.source->parts) {
+		tensor.first = t->first;
+		tensor.whole = t->whole;
+	}
 	int file = l->file;
 	if (torch_spool_place(&l->spool, of, tensor.bytes, &file, &tensor.offset, err))
 		return -1;
@@ -101,7 +105,8 @@ static int add_archive(void *ctx, int file, struct err *err)
 {
 	struct loading *l = ctx;
 	const struct dataset_file *f = &l->spool.dataset->files[file];
-	const struct torch_archive_visitor visitor = {.pieces = l->spool.source->pieces,
+	const struct torch_archive_visitor visitor = {.pieces = l->spool.source->pieces ||
+	                                                        l->spool.source->parts,
 	                                              .tensor = add_tensor,
 	                                              .other = add_value,
 	                                              .ctx = l};

@@ -1,10 +1,12 @@
 #include "lib/data/torch/fsdp.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/base/io.h"
 #include "lib/base/limits.h"
@@ -127,6 +129,10 @@ static int read_file(struct collecting *c, int size, int rank, struct err *err)
 	struct stat st;
 	snprintf(name, sizeof name, NAME, size, rank);
 	char *path = path_join(d->path, name, err);
+	if (path && c->spool.source->parts && access(path, F_OK) < 0 && errno == ENOENT) {
+		free(path);
+		return 0;
+	}
 	int fd = path ? input_open(path, &st, err) : -1;
 	c->file = fd < 0 ? -1 : dataset_add_file(d, fd, path, false, err);
 	free(path);
@@ -175,7 +181,7 @@ static int join_one(struct collecting *c, const struct part *p, size_t n, struct
 			ret = err_set(err, ERR_INPUT,
 			              "%s: rank %d has two tensors of the name '%.200s'", d->path,
 			              p[k].rank, p->name);
-		for (int i = 0; i < nboxes && !replica; i++)
+		for (int i = 0; i < nboxes && !replica && !c->spool.source->parts; i++)
 			replica = same_place(&boxes[i], &p[k].box, p->ndim);
 		if (!replica)
 			boxes[nboxes++] = p[k].box;

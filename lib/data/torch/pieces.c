@@ -7,22 +7,11 @@
 
 #include "lib/base/io.h"
 #include "lib/base/offload.h"
+#include "lib/data/torch/cover.h"
 
 #define COPY_BYTES (4u << 20) /* of one read of a box */
 
 /* ---- do the boxes have every element once? ---- */
-
-/* "[0:3, 2:4]" of the box, as Python writes a slice. */
-static char *box_text(const struct tensor_box *b, int ndim, char buf[ARRAY_SHAPE_TEXT])
-{
-	size_t n = (size_t)snprintf(buf, ARRAY_SHAPE_TEXT, "[");
-	for (int i = 0; i < ndim && n < ARRAY_SHAPE_TEXT; i++)
-		n += (size_t)snprintf(buf + n, ARRAY_SHAPE_TEXT - n, "%s%" PRIu64 ":%" PRIu64,
-		                      i ? ", " : "", b->first[i], b->first[i] + b->size[i]);
-	if (n < ARRAY_SHAPE_TEXT)
-		snprintf(buf + n, ARRAY_SHAPE_TEXT - n, "]");
-	return buf;
-}
 
 static uint64_t elements(const struct tensor_box *b, int ndim)
 {
@@ -56,7 +45,20 @@ static int wrong(const struct torch_spool *spool, const struct tensor *t, const 
 	char text[ARRAY_SHAPE_TEXT], shape[ARRAY_SHAPE_TEXT];
 	return err_set(err, ERR_INPUT, "%s: tensor '%.200s' %s: %s %s of %.40s",
 	               spool->dataset->path, t->name, tensor_shape_text(t, shape), what,
-	               box_text(b, t->ndim, text), spool->dataset->files[b->file].name);
+	               cover_text(b->first, b->size, t->ndim, text),
+	               spool->dataset->files[b->file].name);
+}
+
+static int check_inside(const struct torch_spool *spool, const struct tensor *t,
+                        const struct tensor_box *boxes, int n, struct err *err)
+{
+	for (int k = 0; k < n; k++)
+		for (int i = 0; i < t->ndim; i++)
+			if (boxes[k].first[i] > t->shape[i] ||
+			    boxes[k].size[i] > t->shape[i] - boxes[k].first[i])
+				return wrong(spool, t, "outside of it lies the piece", &boxes[k],
+				             err);
+	return 0;
 }
 
 /* The boxes lie in the tensor, do not meet, and have as many elements together. */
@@ -64,14 +66,10 @@ static int check_cover(const struct torch_spool *spool, const struct tensor *t,
                        struct tensor_box *boxes, int n, struct err *err)
 {
 	uint64_t count = 0;
-	for (int k = 0; k < n; k++) {
-		for (int i = 0; i < t->ndim; i++)
-			if (boxes[k].first[i] > t->shape[i] ||
-			    boxes[k].size[i] > t->shape[i] - boxes[k].first[i])
-				return wrong(spool, t, "outside of it lies the piece", &boxes[k],
-				             err);
+	if (check_inside(spool, t, boxes, n, err))
+		return -1;
+	for (int k = 0; k < n; k++)
 		count += elements(&boxes[k], t->ndim);
-	}
 	qsort(boxes, (size_t)n, sizeof *boxes, by_first);
 	for (int k = 0; k < n; k++)
 		for (int m = k + 1;
@@ -172,11 +170,34 @@ static int join_in_place(struct torch_spool *spool, struct tensor *t,
 	return ret;
 }
 
+int pieces_list(struct torch_spool *spool, const struct tensor *whole,
+                const struct tensor_box *boxes, int n, struct err *err)
+{
+	static const struct tensor_box none;
+	if (check_inside(spool, whole, boxes, n, err))
+		return -1;
+	for (int k = 0; k < n || k == 0; k++) {
+		const struct tensor_box *b = n ? &boxes[k] : &none;
+		struct tensor t = *whole;
+		t.shape = b->size;
+		t.first = b->first;
+		t.whole = whole->shape;
+		t.count = n ? elements(b, t.ndim) : 0;
+		t.bytes = t.count * dtype_size(t.dtype);
+		t.offset = b->offset;
+		if (dataset_add_tensor(spool->dataset, &t, b->file, err))
+			return -1;
+	}
+	return 0;
+}
+
 int pieces_join(struct torch_spool *spool, const struct tensor *whole, struct tensor_box *boxes,
                 int n, struct err *err)
 {
 	struct tensor t = *whole;
 	bool runs = true;
+	if (spool->source->parts)
+		return pieces_list(spool, whole, boxes, n, err);
 	if (check_cover(spool, &t, boxes, n, err))
 		return -1;
 	if (!n) /* an empty tensor without pieces */

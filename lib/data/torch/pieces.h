@@ -19,5 +19,9 @@ struct tensor_box {
  * elements are missing. */
 int pieces_join(struct torch_spool *, const struct tensor *whole, struct tensor_box *boxes, int n,
                 struct err *err);
+/* With dataset_source.parts, which pieces_join obeys: append each box as a part of @whole. No part
+ * of it is here (@n is 0): append one without elements. ERR_INPUT: a box leaves the tensor. */
+int pieces_list(struct torch_spool *, const struct tensor *whole, const struct tensor_box *boxes,
+                int n, struct err *err);
 
 #endif
