@@ -288,7 +288,7 @@ in_folder() {
 	diff -r set.0 set.1
 	assert_equal "$(json <(collctl info --json set.0) .digest)" "$(json <(collctl info --json out.safetensors) .digest)"
 	[[ -e set.0/model.safetensors.index.json ]] || fail "$(ls set.0)"
-	run -2 --separate-stderr collctl gather -n 1 --consolidate --max-shard-size 64 r0 -o one.safetensors
+	run -2 --separate-stderr collctl run -n 2 -- gather --consolidate --max-shard-size 64 'r{rank}' -o one.safetensors
 	[[ $stderr == *'one.safetensors: --max-shard-size makes a set of files: name a folder'* ]] || fail "$stderr"
 	run -2 --separate-stderr collctl gather -n 1 --max-shard-size 64 r0 -o one
 	[[ $stderr == *'--max-shard-size: gather needs --consolidate with it'* ]] || fail "$stderr"
