@@ -412,6 +412,8 @@ void price_remark(const struct selection *s, const struct select_price *p, char 
 		snprintf(text, cap, "%s", taken[s->reason]);
 	else if (p->verdict == SELECT_FALLS_BACK)
 		snprintf(text, cap, "falls back to %s", p->runs->name);
+	else if (p->verdict == SELECT_FOLDS)
+		snprintf(text, cap, "adds in pairs");
 	else if (p->verdict == SELECT_UNORDERED)
 		snprintf(text, cap, "cannot add in rank order");
 	else if (p->verdict == SELECT_DIVERGENT)

@@ -95,6 +95,8 @@ static enum select_verdict judge(const struct select_price *p, const struct sele
 {
 	if (p->runs != p->alg)
 		return SELECT_FALLS_BACK;
+	if (a->joint && !(p->alg->flags & COLL_JOINT))
+		return SELECT_FOLDS;
 	if (a->ordered && !(p->alg->flags & COLL_ORDERED))
 		return SELECT_UNORDERED;
 	if ((p->alg->flags & COLL_DIVERGENT) && !a->divergent &&
@@ -256,6 +258,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	const struct coll_args args = {
 	        .size = a->size,
 	        .ninputs = 1,
+	        .joint = a->joint,
 	        .noutputs = 1,
 	        .off = off,
 	        .recv_off = a->uneven ? off : NULL,

@@ -4,15 +4,17 @@
 
 #include <string.h>
 
+#include "lib/data/kernels/joint.h"
 #include "lib/data/kernels/kernels.h"
 
 /* ---- names and rules ---- */
 
 static const char *const op_names[REDUCE_OPS] = {
-        [REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MIN] = "min",
-        [REDUCE_MAX] = "max", [REDUCE_AVG] = "avg",   [REDUCE_BAND] = "band",
-        [REDUCE_BOR] = "bor", [REDUCE_BXOR] = "bxor", [REDUCE_LAND] = "land",
-        [REDUCE_LOR] = "lor", [REDUCE_LXOR] = "lxor",
+        [REDUCE_SUM] = "sum",         [REDUCE_PROD] = "prod", [REDUCE_MIN] = "min",
+        [REDUCE_MAX] = "max",         [REDUCE_AVG] = "avg",   [REDUCE_BAND] = "band",
+        [REDUCE_BOR] = "bor",         [REDUCE_BXOR] = "bxor", [REDUCE_LAND] = "land",
+        [REDUCE_LOR] = "lor",         [REDUCE_LXOR] = "lxor", [REDUCE_MEDIAN] = "median",
+        [REDUCE_TRIMMED] = "trimmed",
 };
 
 const char *reduce_op_name(enum reduce_op op)
@@ -31,8 +33,15 @@ int reduce_op_by_name(const char *name, enum reduce_op *out)
 	return -1;
 }
 
+bool reduce_is_joint(enum reduce_op op)
+{
+	return op == REDUCE_MEDIAN || op == REDUCE_TRIMMED;
+}
+
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype)
 {
+	if (reduce_is_joint(op))
+		return joint_defined(dtype);
 	return reduce_kernel(op, dtype, dtype, false) != NULL;
 }
 
