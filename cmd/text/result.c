@@ -21,8 +21,9 @@ bool result_shown(const struct options *o, int rank)
 /* The operation in the report. */
 static const char *op_of(const struct coll_request *r)
 {
+	static char text[REDUCE_OP_TEXT];
 	bool has = r->work == WORK_COLLECTIVE && coll_reduces(r->kind);
-	return has ? reduce_op_name(r->op) : NULL;
+	return has ? reduce_op_text(r->op, r->trim, text) : NULL;
 }
 
 static const char *requested_of(const struct coll_request *r)

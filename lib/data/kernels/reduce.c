@@ -2,6 +2,8 @@
  * reduce_float.c and reduce_complex.c. */
 #include "lib/data/kernels/reduce.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "lib/data/kernels/joint.h"
@@ -31,6 +33,20 @@ int reduce_op_by_name(const char *name, enum reduce_op *out)
 		}
 	}
 	return -1;
+}
+
+const char *reduce_op_text(enum reduce_op op, double trim, char text[REDUCE_OP_TEXT])
+{
+	char number[32];
+
+	snprintf(number, sizeof(number), "%.15g", trim);
+	if (strtod(number, NULL) < trim || strtod(number, NULL) > trim)
+		snprintf(number, sizeof(number), "%.17g", trim);
+	for (char *c = number; *c; c++) /* the program's locale may have another point */
+		*c = strchr("0123456789e+-", *c) ? *c : '.';
+	snprintf(text, REDUCE_OP_TEXT, "%s%s%s", op_names[op], op == REDUCE_TRIMMED ? ":" : "",
+	         op == REDUCE_TRIMMED ? number : "");
+	return text;
 }
 
 bool reduce_is_joint(enum reduce_op op)

@@ -39,6 +39,10 @@ enum reduce_op {
 const char *reduce_op_name(enum reduce_op);
 int reduce_op_by_name(const char *name, enum reduce_op *out); /* 0, or -1: unknown */
 
+/* "sum"; of a trimmed mean with @trim: "trimmed:0.1". Returns @text. */
+#define REDUCE_OP_TEXT 40
+const char *reduce_op_text(enum reduce_op, double trim, char text[REDUCE_OP_TEXT]);
+
 /* Is it a joint operation, and no fold of pairs? */
 bool reduce_is_joint(enum reduce_op op);
 
