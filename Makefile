@@ -83,7 +83,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 
 # The kernels are loops to be vectorised: -O3, and no care for floating-point exception flags, which
 # nobody reads (it changes no result, but lets a select replace a branch).
-KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average stats delta
+KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average joint stats delta
 $(KERNELS:%=$(BUILD)/lib/data/kernels/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 
 -include $(shell find $(BUILD) \( -name sysroot -o -name libraries \) -prune -o -name '*.d' -print 2>/dev/null)
@@ -97,7 +97,7 @@ MODEL = $(BUILD)/tests/model/collective_model.o
 UNIT = $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(wildcard tests/unit/test_*.c))
 # cmocka gives every test a state, which few need. Tests are compiled once and run once: to optimise them takes longer than it
 # saves, but for those that compute themselves.
-UNIT_COMPUTES = conn exec exec_parts hosts mutants reduce
+UNIT_COMPUTES = conn exec exec_parts hosts joint mutants reduce
 $(BUILD)/tests/unit/%.o: private ALL_CFLAGS += -Wno-unused-parameter
 $(filter-out $(UNIT_COMPUTES:%=$(BUILD)/tests/unit/test_%.o),$(UNIT:$(BUILD)/unit/%=$(BUILD)/tests/unit/%.o)): private ALL_CFLAGS += -O0
 $(BUILD)/unit/%: $(BUILD)/tests/unit/%.o $(MODEL) $(BUILD)/cmd.a $(ARCHIVES)

@@ -22,12 +22,13 @@ static int print_json(const char *collective)
 		const struct coll_algorithm *a = coll_algorithms[i];
 
 		if (is_wanted(a, collective))
-			json_array_append_new(list, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s}",
-			                                      "collective", coll_name(a->kind),
-			                                      "algorithm", a->name, "help", a->help,
-			                                      "steps", a->steps, "bytes", a->bytes,
-			                                      "restrictions", a->restrictions,
-			                                      "source", a->source));
+			json_array_append_new(
+			        list,
+			        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "collective",
+			                  coll_name(a->kind), "algorithm", a->name, "help", a->help,
+			                  "steps", a->steps, "bytes", a->bytes, "restrictions",
+			                  a->restrictions, "source", a->source, "joint",
+			                  !!(a->flags & COLL_JOINT)));
 	}
 	return report_json(list);
 }
@@ -53,6 +54,8 @@ static void print_algorithm(const struct table *t, const struct coll_algorithm *
 	table_remark(t, REMARKS, a->help);
 	if (*a->restrictions)
 		table_remark(t, REMARKS, a->restrictions);
+	if (a->flags & COLL_JOINT)
+		table_remark(t, REMARKS, "also median and trimmed:F");
 	table_remark(t, REMARKS, a->source);
 }
 

@@ -25,11 +25,17 @@ static bool is_offered(const struct setting *row, const struct command *cmd)
 	return option_applies(row, cmd) && !(row->groups & FOR_HELP);
 }
 
-/* The words of @list, which '|' separates, with spaces between them. */
+/* The words of @list, which '|' separates, with spaces between them; of a word that goes on with a
+ * number, such as trimmed:F, what is before it. */
 static void print_words(FILE *f, const char *list)
 {
-	for (; *list; list++)
+	for (; *list; list++) {
+		if (*list == ':')
+			list += strcspn(list, "|");
+		if (!*list)
+			break;
 		fputc(*list == '|' ? ' ' : *list, f);
+	}
 }
 
 static bool is_first_of_its_name(size_t i)

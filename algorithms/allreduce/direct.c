@@ -2,7 +2,7 @@
  * allreduce direct: the reduce-scatter and the allgather of direct.c.
  *
  * P-1 peers; scratch: one block in the wider type, in which an element is added. The sum is rounded
- * once: --order rank.
+ * once: --order rank. A joint operation has one block for each contribution.
  *
  * P = 3, the blocks of rank 0; acc is the scratch:
  *
@@ -16,9 +16,12 @@
 
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
-	const struct sched_span work = sched_work(b);
+	const struct sched_span work = sched_work(b), own = span_add(work, a->off[a->rank]);
 
-	direct_reduce_scatter(b, a, work, span_add(work, a->off[a->rank]));
+	if (a->joint)
+		joint_reduce_scatter(b, a, own);
+	else
+		direct_reduce_scatter(b, a, work, own);
 	direct_allgather(b, a, work);
 }
 
@@ -33,6 +36,14 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = 2 * (p - 1) / p,
 	        .reduced = (p - 1) / p,
 	};
+	if (a->joint) {
+		const struct joint_load l = joint_load_of(a, -1);
+
+		c->messages = (l.most + 1) * (p - 1);
+		c->sent = (l.most + 1) * (p - 1) / p;
+		c->received = (l.all - l.least + p - 1) / p;
+		c->reduced = (l.all - 1) / p;
+	}
 }
 
 const struct coll_algorithm allreduce_direct = {
@@ -43,7 +54,7 @@ const struct coll_algorithm allreduce_direct = {
         .bytes = "2S(P-1)/P",
         .restrictions = "",
         .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
-        .flags = COLL_ORDERED | COLL_FINAL,
+        .flags = COLL_ORDERED | COLL_FINAL | COLL_JOINT,
         .cost = cost,
         .emit = emit,
 };

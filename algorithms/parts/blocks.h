@@ -203,6 +203,22 @@ void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                            struct sched_span work, struct sched_span result);
 void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
 
+/* direct.c, for joint operations (COLL_JOINT). Send the range @r of each of my inputs to @peer, as
+ * it is; receive the range @r of all contributions into scratch, and join them to @result; both,
+ * for the blocks of a reduce-scatter. */
+void joint_send(struct sched_builder *b, const struct coll_args *a, int peer, struct range r);
+void joint_take(struct sched_builder *b, const struct coll_args *a, struct range r,
+                struct sched_span result);
+void joint_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                          struct sched_span result);
+
+/* The numbers of inputs: of all ranks together, of the rank with least, and of the rank with most,
+ * where rank @without (-1: none) does not count. */
+struct joint_load {
+	double all, least, most;
+};
+struct joint_load joint_load_of(const struct coll_args *a, int without);
+
 /* ring.c. Each block is sent in @pieces messages. The rank sends block @first first, and receives
  * block @first + 1 (modulo the size) last. After the reduce-scatter, block @first + 1 is complete.
  * The allgather needs block @first. */

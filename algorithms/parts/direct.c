@@ -12,6 +12,10 @@
  * type. A rank's contribution is the fold of its inputs, rounded to their type, also in its own
  * block: the result does not depend on the owner of a block.
  *
+ * A joint operation needs the contributions themselves: a rank sends the block of each of its
+ * inputs, and the owner has a scratch buffer for each contribution of its block, in the order of
+ * ranks and inputs (joint_reduce_scatter).
+ *
  * P = 3, the blocks of rank 1; acc is the scratch:
  *
  *   send 2 to 2, send 0 to 0
@@ -60,6 +64,57 @@ void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
 	}
 	work_fold(b, work, own);
 	direct_sum(b, a, span_add(work, own.off), own.len, result);
+}
+
+/* ---- joint operations ---- */
+
+void joint_send(struct sched_builder *b, const struct coll_args *a, int peer, struct range r)
+{
+	for (int k = 0; k < coll_inputs(a, a->rank); k++)
+		sched_send(b, peer, sched_in(b, k, r.off), r.len);
+}
+
+void joint_take(struct sched_builder *b, const struct coll_args *a, struct range r,
+                struct sched_span result)
+{
+	const struct sched_span first = sched_scratch(b, SCHED_DATA, r.len);
+	struct sched_span at = first;
+
+	for (int q = 0; q < a->size; q++)
+		for (int k = 0; k < coll_inputs(a, q); k++) {
+			if (q || k)
+				at = sched_scratch(b, SCHED_DATA, r.len);
+			if (q == a->rank)
+				sched_copy(b, at, sched_in(b, k, r.off), r.len, 0);
+			else
+				sched_recv(b, q, at, r.len);
+		}
+	sched_joint(b, result, first, r.len);
+}
+
+void joint_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
+                          struct sched_span result)
+{
+	for (int d = 1; d < a->size; d++) {
+		const int peer = rank_add(a, a->rank, d);
+
+		joint_send(b, a, peer, block_range(a, peer));
+	}
+	joint_take(b, a, block_range(a, a->rank), result);
+}
+
+struct joint_load joint_load_of(const struct coll_args *a, int without)
+{
+	struct joint_load l = {.all = (double)coll_contributions(a), .least = INT32_MAX};
+
+	for (int r = 0; r < a->size; r++) {
+		const double n = coll_inputs(a, r);
+
+		l.least = n < l.least ? n : l.least;
+		if (r != without)
+			l.most = n > l.most ? n : l.most;
+	}
+	return l;
 }
 
 void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work)

@@ -1,7 +1,8 @@
 /*
  * reduce-scatter direct: direct.c, with sums in the wider type that are rounded once: --order rank.
  *
- * P-1 peers; scratch: one block in the wider type, and S where several inputs are folded first.
+ * P-1 peers; scratch: one block in the wider type, and S where several inputs are folded first; of
+ * a joint operation one block for each contribution.
  *
  * P = 3, the blocks of rank 1; acc is the scratch:
  *
@@ -14,7 +15,10 @@
 
 static void emit(struct sched_builder *b, const struct coll_args *a)
 {
-	direct_reduce_scatter(b, a, sched_work(b), sched_out(b, 0));
+	if (a->joint)
+		joint_reduce_scatter(b, a, sched_out(b, 0));
+	else
+		direct_reduce_scatter(b, a, sched_work(b), sched_out(b, 0));
 }
 
 static void cost(const struct coll_args *a, struct coll_cost *c)
@@ -28,6 +32,14 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	        .received = (p - 1) / p,
 	        .reduced = (p - 1) / p,
 	};
+	if (a->joint) {
+		const struct joint_load l = joint_load_of(a, -1);
+
+		c->messages = l.most * (p - 1);
+		c->sent = l.most * (p - 1) / p;
+		c->received = (l.all - l.least) / p;
+		c->reduced = (l.all - 1) / p;
+	}
 }
 
 const struct coll_algorithm reduce_scatter_direct = {
@@ -38,7 +50,7 @@ const struct coll_algorithm reduce_scatter_direct = {
         .bytes = "S(P-1)/P",
         .restrictions = "",
         .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
-        .flags = COLL_ORDERED | COLL_FINAL,
+        .flags = COLL_ORDERED | COLL_FINAL | COLL_JOINT,
         .cost = cost,
         .emit = emit,
 };

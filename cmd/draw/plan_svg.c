@@ -22,8 +22,8 @@ static bool on_event(void *ctx, const struct simulated_event *e)
 {
 	struct events *events = ctx;
 	struct spacetime_event *to;
-	const bool adds =
-	        e->op == SCHED_RECV_REDUCE || e->op == SCHED_REDUCE || e->op == SCHED_LOCAL_REDUCE;
+	const bool adds = e->op == SCHED_RECV_REDUCE || e->op == SCHED_REDUCE ||
+	                  e->op == SCHED_LOCAL_REDUCE || e->op == SCHED_JOINT;
 
 	if (e->op == SCHED_READ || e->op == SCHED_WRITE) /* files */
 		return true;

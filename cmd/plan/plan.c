@@ -27,6 +27,7 @@ static void planned_release(struct planned *p)
 	free(p->scheds);
 	free(p->off);
 	free(p->host);
+	free(p->joint);
 	selection_release(&p->selection);
 	tuning_release(&p->tuning);
 }
@@ -149,10 +150,16 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 	p->scheds = err_calloc(size, sizeof *p->scheds, "the plan", err);
 	if (!p->off || !p->scheds)
 		return -1;
+	if (coll_reduces(p->kind) && reduce_is_joint(o->request.op) &&
+	    !(p->joint = err_calloc(size, sizeof *p->joint, "the plan", err)))
+		return -1;
+	for (size_t r = 0; p->joint && r < size; r++)
+		p->joint[r] = 1;
 	coll_split(count, o->request.settings.size, p->off);
 	p->args = (struct coll_args){.size = o->request.settings.size,
 	                             .root = o->request.root,
 	                             .ninputs = 1,
+	                             .joint = p->joint,
 	                             .noutputs = 1,
 	                             .off = p->off,
 	                             .host = p->host,
@@ -171,6 +178,7 @@ static int price(struct planned *p, struct err *err)
 	s->kind = p->kind;
 	s->size = p->args.size;
 	s->bytes = coll_count(&p->args) * p->item;
+	s->joint = p->joint;
 	s->ordered = coll_reduces(p->kind) && o->request.ordered;
 	s->divergent = o->request.divergent;
 	s->insecure = o->request.settings.insecure;
@@ -192,6 +200,8 @@ static int take_devices(struct planned *p, struct err *err)
 	const struct device_list *list = &r->devices;
 
 	if (r->have_devices && request_check_device(r, p->alg, err) < 0)
+		return -1;
+	if (p->joint && request_check_joint(r, p->alg, err) < 0)
 		return -1;
 	if (!list->wanted && !(p->alg && (p->alg->flags & COLL_DEVICES)))
 		return 0;

@@ -17,8 +17,9 @@ struct planned {
 	enum coll_kind kind;
 	struct coll_args args;
 	uint64_t *off;
-	int *host;     /* --hosts: of each rank; else NULL */
-	uint64_t item; /* bytes of an element */
+	uint32_t *joint; /* of a joint operation: one input of each rank; else NULL */
+	int *host;       /* --hosts: of each rank; else NULL */
+	uint64_t item;   /* bytes of an element */
 	struct select_tuning tuning;
 	struct select_args select;
 	struct price_model model;

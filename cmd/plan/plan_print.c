@@ -84,6 +84,10 @@ static void print_operands(const struct sched *s, const struct sched_step *st)
 	case SCHED_LOCAL_REDUCE:
 		printf("%s <- all inputs", place(s, st, true, dst));
 		break;
+	case SCHED_JOINT:
+		printf("%s <- %" PRIu32 " contributions from %s on", place(s, st, true, dst),
+		       s->njoint, place(s, st, false, src));
+		break;
 	default:
 		printf("%s <- %s", place(s, st, true, dst), place(s, st, false, src));
 		break;

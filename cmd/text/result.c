@@ -21,8 +21,9 @@ bool result_shown(const struct options *o, int rank)
 /* The operation in the report. */
 static const char *op_of(const struct coll_request *r)
 {
+	static char text[REDUCE_OP_TEXT];
 	bool has = r->work == WORK_COLLECTIVE && coll_reduces(r->kind);
-	return has ? reduce_op_name(r->op) : NULL;
+	return has ? reduce_op_text(r->op, r->trim, text) : NULL;
 }
 
 static const char *requested_of(const struct coll_request *r)
@@ -418,6 +419,8 @@ void price_remark(const struct selection *s, const struct select_price *p, char 
 		snprintf(text, cap, "%s", taken[s->reason]);
 	else if (p->verdict == SELECT_FALLS_BACK)
 		snprintf(text, cap, "falls back to %s", p->runs->name);
+	else if (p->verdict == SELECT_FOLDS)
+		snprintf(text, cap, "adds in pairs");
 	else if (p->verdict == SELECT_UNORDERED)
 		snprintf(text, cap, "cannot add in rank order");
 	else if (p->verdict == SELECT_DIVERGENT)

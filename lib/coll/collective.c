@@ -165,6 +165,7 @@ static int list_vectors(struct collective *c, struct err *err)
 		        .ordered = c->request->ordered,
 		        .defer_final = v->defer_final,
 		        .divisor = a->divisor,
+		        .trim = c->request->trim,
 		        .windows = v->windows,
 		};
 		t->vectors[i].args.devices = devices_count(c->life->devices);

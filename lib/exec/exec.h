@@ -32,6 +32,7 @@ struct exec_vector {
 	enum dtype dtype; /* of the lanes and the buffers */
 	bool ordered;     /* --order rank: accumulate floats in f64 */
 	double divisor;   /* of an average */
+	double trim;      /* of a trimmed mean: as in joint_cut; args.joint must be set */
 	bool defer_final; /* conf.io.write, not the schedule, applies the operation's final
 	                     function: dtype is wider than the file's type, and the result must be
 	                     rounded only once */

@@ -22,6 +22,7 @@ struct vector_ops {
 	struct coll_layout layout;
 	enum dtype dtype, acc;
 	size_t esize, acc_esize;
+	int cut; /* of a trimmed mean: as in struct joint */
 };
 
 /* The collective that a window runs. */

@@ -57,9 +57,8 @@ static struct memory_task task_local(const struct stream *s, const struct sched_
                                      uint64_t pos, uint64_t n)
 {
 	static const enum memory_op ops[SCHED_OPS] = {
-	        [SCHED_COPY] = MEMORY_CONVERT,
-	        [SCHED_REDUCE] = MEMORY_COMBINE,
-	        [SCHED_LOCAL_REDUCE] = MEMORY_FOLD,
+	        [SCHED_COPY] = MEMORY_CONVERT,      [SCHED_REDUCE] = MEMORY_COMBINE,
+	        [SCHED_LOCAL_REDUCE] = MEMORY_FOLD, [SCHED_JOINT] = MEMORY_JOINT,
 	        [SCHED_IDENTITY] = MEMORY_IDENTITY,
 	};
 	struct memory_task t = task_of(s, step, ops[step->op], pos, n);
@@ -79,6 +78,13 @@ static struct memory_task task_local(const struct stream *s, const struct sched_
 		t.ninputs = s->sched->ninputs;
 		t.of = s->vector->dtype;
 		t.offset = (step->src.off + pos) * s->vector->esize;
+		break;
+	case MEMORY_JOINT:
+		t.inputs = s->bufs + step->src.buf;
+		t.ninputs = (int)s->sched->njoint;
+		t.of = s->vector->dtype;
+		t.offset = (step->src.off + pos) * s->vector->esize;
+		t.cut = s->vector->cut;
 		break;
 	default:
 		break;

@@ -1,11 +1,15 @@
 #include "lib/exec/memory_space.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "lib/data/kernels/joint.h"
 
 #define ELEMENT_MAX 16           /* bytes of the largest element, and its alignment */
 #define PIECE       512          /* elements per piece if the types differ */
 #define SUM         (16u << 10)  /* bytes of the sums of a fold's piece */
+#define JOINT_FEW   (16u << 10)  /* bytes of scratch of a joint operation of up to 64 inputs */
 #define STRIP       (256u << 10) /* bytes of a piece that is summed in place: it fits the cache */
 
 /* ---- memory ---- */
@@ -99,6 +103,20 @@ static void identity(const struct memory_task *t)
 	reduce_identity(t->reduce, t->to, t->dst, t->n);
 }
 
+/* Scratch that is larger than that of a few contributions is allocated. */
+static int join(const struct memory_task *t, struct err *err)
+{
+	_Alignas(64) uint8_t few[JOINT_FEW];
+	const struct joint j = {t->reduce, t->of, t->ninputs, t->cut};
+	const size_t bytes = joint_scratch(&j);
+	void *more = bytes > sizeof few ? aligned_alloc(64, bytes) : NULL;
+	if (bytes > sizeof few && !more)
+		return err_nomem(err, "a joint operation", bytes);
+	joint_compute(&j, t->dst, t->inputs, t->offset, (size_t)t->n, more ? more : few);
+	free(more);
+	return 1;
+}
+
 static int host_start(const struct memory_space *space, const struct memory_task *t,
                       struct err *err)
 {
@@ -108,7 +126,9 @@ static int host_start(const struct memory_space *space, const struct memory_task
 	        [MEMORY_FOLD] = fold,
 	        [MEMORY_IDENTITY] = identity,
 	};
-	(void)space, (void)err;
+	(void)space;
+	if (t->op == MEMORY_JOINT)
+		return join(t, err);
 	run[t->op](t);
 	return 1;
 }

@@ -21,6 +21,7 @@ enum memory_op {
 	                 */
 	MEMORY_COMBINE, /* dst <- a op b (swapped: b op a), rounded once; final: as above */
 	MEMORY_FOLD,    /* dst <- inputs[0] op .. op inputs[ninputs - 1], rounded once */
+	MEMORY_JOINT, /* dst <- the joint operation of inputs[0] .. inputs[ninputs - 1] (joint.h) */
 	MEMORY_IDENTITY, /* dst <- the operation's identity */
 	MEMORY_OPS
 };
@@ -33,7 +34,8 @@ struct memory_task {
 	bool swapped, final;
 	void *dst;
 	const void *a, *b;
-	/* FOLD: each input is at inputs[k] + offset bytes. The array must outlive the task. */
+	/* FOLD, JOINT: each input is at inputs[k] + offset bytes. The array must outlive the task.
+	 */
 	uint8_t *const *inputs;
 	uint64_t offset;
 	int ninputs;
@@ -42,6 +44,7 @@ struct memory_task {
 	enum dtype acc; /* type of the computation if the types differ or the result is final */
 	enum reduce_op reduce;
 	double divisor;    /* for final, in an average */
+	int cut;           /* JOINT: as in struct joint */
 	const void *owner; /* for cancel */
 	/* The task is complete; @why not NULL: it has failed. */
 	void (*done)(void *ctx, const struct err *why);

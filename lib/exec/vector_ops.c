@@ -3,9 +3,11 @@
 #include "algorithms/table.h"
 #include "lib/exec/exec_internal.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "lib/base/offload.h"
+#include "lib/data/kernels/joint.h"
 
 /* ---- schedules ---- */
 
@@ -96,9 +98,10 @@ static bool cut(const struct exec_vector *p, uint32_t k, const uint64_t *whole, 
 
 static bool alike(const struct coll_args *a, const struct coll_args *b)
 {
-	return a->root == b->root && a->ninputs == b->ninputs && a->noutputs == b->noutputs &&
-	       a->devices == b->devices && !a->recv_off == !b->recv_off && a->base == b->base &&
-	       a->steps == b->steps && a->esize == b->esize;
+	return a->root == b->root && a->ninputs == b->ninputs && a->joint == b->joint &&
+	       a->noutputs == b->noutputs && a->devices == b->devices &&
+	       !a->recv_off == !b->recv_off && a->base == b->base && a->steps == b->steps &&
+	       a->esize == b->esize;
 }
 
 bool window_set(struct window *w, const struct exec_vector *p, uint32_t k)
@@ -212,6 +215,18 @@ static bool computes(enum coll_kind kind)
 	return coll_reduces(kind) || kind == COLL_BARRIER;
 }
 
+static int joint_init(struct vector_ops *p, struct err *err)
+{
+	const struct exec_vector *conf = p->conf;
+	const uint64_t n = coll_contributions(&conf->args);
+	if (!joint_defined(p->dtype) || n < 1 || n > JOINT_MOST)
+		return err_set(err, ERR_OTHER,
+		               "%s of %" PRIu64 " contributions of %s cannot be computed",
+		               reduce_op_name(conf->op), n, dtype_name(p->dtype));
+	p->cut = conf->op == REDUCE_TRIMMED ? joint_cut(conf->trim, (int)n) : 0;
+	return 0;
+}
+
 static int vector_ops_init(struct vector_ops *p, const struct exec_vector *conf, uint64_t first,
                            struct err *err)
 {
@@ -226,6 +241,8 @@ static int vector_ops_init(struct vector_ops *p, const struct exec_vector *conf,
 	if (p->esize == 0)
 		return err_set(err, ERR_OTHER, "an element of %s is not a whole number of bytes",
 		               dtype_name(p->dtype));
+	if (computes(kind) && reduce_is_joint(conf->op))
+		return joint_init(p, err);
 	for (int swapped = 0; swapped < 2 && computes(kind); swapped++) {
 		if (!reduce_kernel(conf->op, p->dtype, p->dtype, swapped) ||
 		    !reduce_kernel(conf->op, p->acc, p->dtype, swapped))

@@ -77,7 +77,7 @@ static struct work work_of(const struct sched *s)
 		const struct sched_step *st = &s->steps[i];
 
 		if (st->op != SCHED_SEND)
-			w.touched += st->len;
+			w.touched += st->op == SCHED_JOINT ? s->njoint * st->len : st->len;
 		if (st->op == SCHED_COPY || st->op == SCHED_IDENTITY)
 			w.copied += st->len;
 	}

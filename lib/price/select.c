@@ -86,6 +86,8 @@ enum dtype select_wire(const struct select_args *a, const struct coll_algorithm 
 		return d;
 	if (!coll_reduces(a->kind) && convert_kernel(out, d))
 		return out;
+	if (a->joint) /* whose means are rounded once */
+		return DTYPE_F64;
 	return d == DTYPE_F64 || out == DTYPE_F64 ? DTYPE_F64 : DTYPE_F32;
 }
 
@@ -107,6 +109,8 @@ static enum select_verdict judge(const struct select_price *p, const struct sele
 {
 	if (p->runs != p->alg)
 		return SELECT_FALLS_BACK;
+	if (a->joint && !(p->alg->flags & COLL_JOINT))
+		return SELECT_FOLDS;
 	if (a->ordered && !(p->alg->flags & COLL_ORDERED))
 		return SELECT_UNORDERED;
 	if ((p->alg->flags & COLL_DIVERGENT) && !a->divergent &&
@@ -268,6 +272,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	const struct coll_args args = {
 	        .size = a->size,
 	        .ninputs = 1,
+	        .joint = a->joint,
 	        .noutputs = 1,
 	        .off = off,
 	        .recv_off = a->uneven ? off : NULL,

@@ -1,7 +1,8 @@
 /*
  * Selection: the choice of `auto`. A candidate is an algorithm of the collective that does not fall
- * back to another for the arguments, that gives all ranks identical bits (unless --allow-divergent)
- * and that, with --order rank, reduces in rank order. The choice is:
+ * back to another for the arguments, that runs joint operations if the operation is one, that gives
+ * all ranks identical bits (unless --allow-divergent) and that, with --order rank, reduces in rank
+ * order. The choice is:
  *
  * 1. sums of 16-bit floats that are sent as 16-bit floats, over at most SELECT_DIRECT_MAX ranks:
  *    `direct`, if the collective has it. It rounds once; the others round every partial sum that
@@ -53,15 +54,16 @@ struct select_args {
 	int size;
 	uint64_t bytes; /* S: of coll_count() elements of dtype */
 	enum reduce_op op;
-	enum dtype dtype; /* in the inputs */
-	enum dtype out;   /* in the outputs; DTYPE_NONE: dtype */
-	bool weighted;    /* an average with --weight */
-	bool folds;       /* some rank has several inputs */
-	bool ordered;     /* --order rank */
-	bool divergent;   /* --allow-divergent */
-	bool insecure;    /* --insecure */
-	bool memory;      /* if all ranks are on one host: they use memory lanes */
-	const int *host;  /* as in struct coll_args; NULL: unknown */
+	enum dtype dtype;      /* in the inputs */
+	enum dtype out;        /* in the outputs; DTYPE_NONE: dtype */
+	bool weighted;         /* an average with --weight */
+	bool folds;            /* some rank has several inputs */
+	const uint32_t *joint; /* as in struct coll_args: of a joint operation */
+	bool ordered;          /* --order rank */
+	bool divergent;        /* --allow-divergent */
+	bool insecure;         /* --insecure */
+	bool memory;           /* if all ranks are on one host: they use memory lanes */
+	const int *host;       /* as in struct coll_args; NULL: unknown */
 	/* If host is not NULL: the number of processors of each host; 0: one for each rank. Else:
 	 * the number of processors if all ranks are on one host; 0: they are on several. */
 	int host_cpus;
@@ -75,6 +77,7 @@ struct select_args {
 enum select_verdict {
 	SELECT_CANDIDATE,
 	SELECT_FALLS_BACK, /* falls back to another on these arguments */
+	SELECT_FOLDS,      /* folds pairs, and the operation is joint */
 	SELECT_UNORDERED,  /* cannot reduce in rank order */
 	SELECT_DIVERGENT,  /* the ranks' results would differ in their bits */
 };

@@ -33,7 +33,7 @@ struct node {
 		                  * one, or NOTHING */
 	};
 	uint8_t op;
-	uint8_t ninputs; /* LOCAL_REDUCE: number of inputs, at most 255 */
+	uint8_t ninputs; /* LOCAL_REDUCE, JOINT: number of buffers that it reads, at most 255 */
 	uint8_t engine;  /* enum engine */
 	uint8_t inside;  /* a message between ranks of one host */
 };
@@ -118,6 +118,14 @@ static enum engine engine_of(const struct sched *s, const struct sched_step *st)
 	return to ? ENGINE_IN : from ? ENGINE_OUT : ENGINE_NONE;
 }
 
+/* The number of buffers that @st, a LOCAL_REDUCE or JOINT, reads. */
+static uint8_t sources(const struct sched *s, const struct sched_step *st)
+{
+	const uint32_t n = st->op == SCHED_JOINT ? s->njoint : (uint32_t)s->ninputs;
+
+	return (uint8_t)(n < 255 ? n : 255);
+}
+
 static bool add_nodes(struct sim *sim, const struct sched *s)
 {
 	sim->ids.n = 0;
@@ -141,7 +149,7 @@ static bool add_nodes(struct sim *sim, const struct sched *s)
 		        .peer = (uint32_t)st->peer,
 		        .next = NOTHING,
 		        .op = st->op,
-		        .ninputs = (uint8_t)(s->ninputs < 255 ? s->ninputs : 255),
+		        .ninputs = sources(s, st),
 		        .engine = (uint8_t)engine_of(s, st),
 		        .inside = sim->host && st->peer >= 0 &&
 		                  sim->host[st->peer] == sim->host[s->rank],
@@ -386,6 +394,7 @@ static double core_rate(const struct sim *sim, const struct node *n)
 	case SCHED_REDUCE:
 		return m->reduce;
 	case SCHED_LOCAL_REDUCE:
+	case SCHED_JOINT:
 		return m->reduce * (n->ninputs - 1);
 	default:
 		return is_file(n->op) ? 0 : m->copy;

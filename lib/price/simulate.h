@@ -20,7 +20,7 @@
  *    latency `inside`; the ranks' own ports only take their time per message.
  * 4. Messages from one rank to another stay in their order.
  * 5. READ and WRITE take no time or, if the model has a file rate, time that overlaps with
- *    everything. COPY, REDUCE and LOCAL_REDUCE are work of the core.
+ *    everything. COPY, REDUCE, LOCAL_REDUCE and JOINT are work of the core.
  *
  * Deterministic: the same schedules and model give the same result. Memory: about 50 bytes per step
  * and 20 per dependency; simulate_algorithm frees each rank's schedule after reading it. One

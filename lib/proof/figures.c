@@ -30,6 +30,8 @@ static void count_rank(const struct sched *s, bool *peer_seen, struct sched_figu
 			f.received += st->len;
 		if (st->op == SCHED_RECV_REDUCE || st->op == SCHED_REDUCE)
 			f.reduced += st->len;
+		if (st->op == SCHED_JOINT)
+			f.reduced += st->len * (s->njoint - 1);
 		if (st->peer >= 0 && !peer_seen[st->peer]) {
 			peer_seen[st->peer] = true;
 			f.peers++;

@@ -16,6 +16,8 @@ enum node_kind {
 	NODE_WIDE,     /* a op b in the wider type */
 	NODE_ROUND,    /* a rounded to the collective's type */
 	NODE_FINAL,    /* the operation's final function of a */
+	NODE_LIST,     /* the contributions of a, followed by b */
+	NODE_JOINT,    /* the joint operation of the list a */
 	NODE_IDENTITY, /* the operation's identity: the same for all elements */
 };
 

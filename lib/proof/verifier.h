@@ -8,6 +8,7 @@
  * - The operand trees are identical on every rank, unless COLL_DIVERGENT. With COLL_ORDERED they
  *   are the left fold in rank order in the wider type. (With COLL_PARTIALS the lanes carry the
  *   wider type, so roundings between steps are ignored.)
+ * - A joint operation has all contributions at once, in the order of ranks and inputs.
  * - The operands of a scan are in rank order.
  * - In an exchange, every rank receives every element of each partner once, with the partner's
  *   value.
@@ -55,7 +56,8 @@ struct sched_figures {
 	uint64_t messages; /* sends of the rank that sends most */
 	uint64_t elements; /* elements sent by the rank that sends most */
 	uint64_t received; /* elements received by the rank that receives most */
-	uint64_t reduced;  /* elements added by the rank that adds most: RECV_REDUCE, REDUCE */
+	uint64_t reduced;  /* elements added by the rank that adds most: RECV_REDUCE, REDUCE,
+	                    and all but one of the contributions of a JOINT */
 	uint64_t peers;    /* different peers of the rank that has most */
 	uint64_t scratch;  /* elements of scratch of the rank that needs most */
 };

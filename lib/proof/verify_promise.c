@@ -138,7 +138,7 @@ static uint64_t count_leaves(struct verify *v, uint32_t top, int lo, int hi, uin
 			verify_defect(v, "the identity does not belong there");
 			return 0;
 		}
-		if (x->kind != NODE_ROUND)
+		if (x->kind != NODE_ROUND && x->kind != NODE_JOINT)
 			stack[n++] = x->b;
 		stack[n++] = x->a;
 	}
@@ -190,6 +190,27 @@ static bool is_ordered(const struct verify *v, uint32_t id, int lo, int hi)
 	return is_contribution(v, id, lo);
 }
 
+/* Is @id the joint operation of all contributions, in the order of ranks and inputs? */
+static bool is_joint(const struct verify *v, uint32_t id)
+{
+	const struct node *x = &v->nodes.v[id];
+
+	if (x->kind != NODE_JOINT) /* the only contribution of all */
+		return v->first_leaf[v->size] == 1 && x->kind == NODE_LEAF;
+	x = &v->nodes.v[x->a];
+	for (int r = v->size - 1; r >= 0; r--)
+		for (uint32_t k = (uint32_t)v->scheds[r]->ninputs; k-- > 0;) {
+			const bool first = r == 0 && k == 0;
+			const struct node *leaf = first ? x : &v->nodes.v[x->b];
+
+			if ((!first && x->kind != NODE_LIST) || leaf->kind != NODE_LEAF ||
+			    (int)leaf->a != r || leaf->b != k)
+				return false;
+			x = &v->nodes.v[first ? NODE_NONE : x->a];
+		}
+	return true;
+}
+
 /* Grow seen_node to cover every node. */
 static bool grow_seen(struct verify *v)
 {
@@ -223,6 +244,10 @@ static bool check_sum(struct verify *v, uint32_t id, int lo, int hi)
 	if (count != want)
 		return verify_defect(v, "%" PRIu64 " of %" PRIu64 " contributions are missing",
 		                     want - count, want);
+	if (v->args->joint)
+		return is_joint(v, id) ||
+		       verify_defect(v, "the operation is not of all contributions at once, in the "
+		                        "order of ranks and inputs");
 	if ((v->alg->flags & COLL_ORDERED) && !is_ordered(v, id, lo, hi))
 		return verify_defect(v, "the contributions are not added in rank order");
 	return true;

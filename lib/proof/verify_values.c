@@ -130,6 +130,28 @@ static bool run_local_reduce(struct verify *v, uint32_t id)
 	return ok;
 }
 
+static bool run_joint(struct verify *v, uint32_t id)
+{
+	const struct sched_step *st = graph_step(&v->g, id);
+	const uint32_t n = v->scheds[v->g.rank[id]]->njoint;
+	struct pieces all = {0}, next = {0}, more = {0};
+	bool ok = read_span(v, id, st->src, &all);
+
+	for (uint32_t k = 1; ok && k < n; k++) {
+		ok = read_span(v, id, (struct sched_span){st->src.buf + k, st->src.off}, &next) &&
+		     combine(v, id, &all, &next, NODE_LIST, &more);
+		pieces_clear(&all);
+		if (ok && pieces_copy(&all, &more, 0, more.len))
+			ok = verify_nomem(v);
+	}
+	wrap(v, &all, NODE_JOINT);
+	ok = ok && write_span(v, id, st->dst, &all);
+	pieces_release(&all);
+	pieces_release(&next);
+	pieces_release(&more);
+	return ok;
+}
+
 static bool run_read(struct verify *v, uint32_t id)
 {
 	const struct sched_step *st = graph_step(&v->g, id);
@@ -233,6 +255,8 @@ static bool run_step(struct verify *v, uint32_t id)
 		return run_local(v, id);
 	case SCHED_LOCAL_REDUCE:
 		return run_local_reduce(v, id);
+	case SCHED_JOINT:
+		return run_joint(v, id);
 	case SCHED_IDENTITY:
 		return run_identity(v, id);
 	default:

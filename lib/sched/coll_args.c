@@ -106,6 +106,20 @@ bool coll_reduces(enum coll_kind kind)
 	return coll_takes_several(kind) || kind == COLL_SCAN || kind == COLL_EXSCAN;
 }
 
+int coll_inputs(const struct coll_args *a, int rank)
+{
+	return a->joint ? (int)a->joint[rank] : a->ninputs;
+}
+
+uint64_t coll_contributions(const struct coll_args *a)
+{
+	uint64_t n = 0;
+
+	for (int r = 0; a->joint && r < a->size; r++)
+		n += a->joint[r];
+	return n;
+}
+
 bool coll_takes_several(enum coll_kind kind)
 {
 	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_REDUCE_SCATTER;

@@ -35,6 +35,10 @@ struct coll_args {
 	int rank, size, root;
 	int ninputs; /* N, the number of local input buffers, >= 1. A barrier's input and output are
 	                one element */
+	/* Of a joint operation, which needs all contributions at once (SCHED_JOINT): joint[size],
+	 * the number of inputs of each rank, at least 1; ninputs is then ignored. NULL: the
+	 * operation is a fold of pairs. */
+	const uint32_t *joint;
 	int noutputs; /* output files; 0: the output stays in its buffer */
 	/* The number of devices of the rank; ranks may differ in it. 0: all buffers are in host
 	 * memory. Else input i is in the memory of device i mod devices, and output i, too. The
@@ -91,6 +95,9 @@ uint64_t coll_out_at(enum coll_kind kind, const struct coll_args *, int j);
 
 /* Does the user choose an operation for the collective? (A barrier's is fixed.) */
 bool coll_reduces(enum coll_kind kind);
+/* The number of inputs of @rank; of a joint operation, the contributions of all ranks. */
+int coll_inputs(const struct coll_args *, int rank);
+uint64_t coll_contributions(const struct coll_args *);
 /* May a rank have several local inputs, which are folded into one? Otherwise it has at most one. */
 bool coll_takes_several(enum coll_kind kind);
 

@@ -17,7 +17,8 @@
 
 /* ---- the elements that a step accesses ---- */
 
-enum { SRC = 1, DST = 2, INPUTS = 4 }; /* INPUTS: every input, at src.off */
+/* INPUTS: every input, at src.off; JOINT: every contribution, in the buffers from src.buf on */
+enum { SRC = 1, DST = 2, INPUTS = 4, JOINT = 8 };
 
 static const struct operation {
 	const char *name;
@@ -37,6 +38,7 @@ static const struct operation {
         [SCHED_REDUCE] = {"reduce", .reads = DST | SRC, .flags = SCHED_FINAL | SCHED_WIRE_LEFT,
                           .writes = true, .host = true},
         [SCHED_LOCAL_REDUCE] = {"local-reduce", INPUTS, .writes = true},
+        [SCHED_JOINT] = {"joint", JOINT, .writes = true, .data = true, .host = true},
         [SCHED_IDENTITY] = {"identity", .writes = true},
 };
 
@@ -50,6 +52,8 @@ static int reads(const struct sched *s, const struct sched_step *st)
 {
 	const unsigned r = operations[st->op].reads;
 
+	if (r & JOINT)
+		return (int)s->njoint;
 	return r & INPUTS ? s->ninputs : !!(r & SRC) + !!(r & DST);
 }
 
@@ -59,6 +63,8 @@ static struct sched_span step_read(const struct sched_step *st, int k)
 
 	if (r & INPUTS)
 		return (struct sched_span){(uint32_t)k, st->src.off};
+	if (r & JOINT)
+		return (struct sched_span){st->src.buf + (uint32_t)k, st->src.off};
 	return (r & DST) && k == 0 ? st->dst : st->src;
 }
 
@@ -140,6 +146,8 @@ enum sched_error sched_check_step(const struct sched *s, const struct sched_step
 		return SCHED_TYPE;
 	if (!st->len)
 		return SCHED_RANGE;
+	if (st->op == SCHED_JOINT && (!s->njoint || st->src.buf > UINT32_MAX - s->njoint))
+		return SCHED_TYPE;
 	if (st->op == SCHED_READ && st->src.buf >= (uint32_t)s->ninputs)
 		return SCHED_RANGE;
 	if (st->op == SCHED_WRITE && st->dst.buf >= (uint32_t)s->noutputs)

@@ -189,6 +189,12 @@ void sched_fold_inputs(struct sched_builder *b, struct sched_span dst, uint64_t 
 		add(b, SCHED_LOCAL_REDUCE, -1, dst, sched_in(b, 0, off), len, 0);
 }
 
+void sched_joint(struct sched_builder *b, struct sched_span dst, struct sched_span src,
+                 uint64_t len)
+{
+	add(b, SCHED_JOINT, -1, dst, src, len, 0);
+}
+
 /* ---- READ and WRITE steps ---- */
 
 /* The rank's input @i at element @off: on its device or, without devices, the emitter's. */
@@ -307,11 +313,26 @@ static bool numbered(const int *host, int size)
 	return true;
 }
 
+/* The schedules of a joint operation use host memory alone. */
+static enum sched_error check_joint(enum coll_kind kind, const struct coll_args *a)
+{
+	if (!coll_takes_several(kind))
+		return SCHED_TYPE;
+	for (int r = 0; r < a->size; r++)
+		if (!a->joint[r])
+			return SCHED_RANGE;
+	if (coll_contributions(a) > UINT16_MAX)
+		return SCHED_TOO_LARGE;
+	return a->devices ? SCHED_PLACE : SCHED_OK;
+}
+
 enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a)
 {
 	if (a->size < 1 || a->rank < 0 || a->rank >= a->size || a->root < 0 || a->root >= a->size)
 		return SCHED_PEER;
-	if (a->ninputs < 1 || a->noutputs < 0 || a->off[0] || a->devices < 0 ||
+	if (a->joint && check_joint(kind, a))
+		return check_joint(kind, a);
+	if ((!a->joint && a->ninputs < 1) || a->noutputs < 0 || a->off[0] || a->devices < 0 ||
 	    a->devices > UINT8_MAX)
 		return SCHED_RANGE;
 	if (!a->checked &&
@@ -371,6 +392,8 @@ static void emit(struct sched_builder *b, const struct coll_algorithm *alg)
 		alg->emit(b, b->args);
 	else if (alg->kind == COLL_EXSCAN)
 		sched_identity(b, sched_out(b, 0), b->nout);
+	else if (b->args->joint && b->ninputs > 1)
+		sched_joint(b, sched_out(b, 0), sched_in(b, 0, 0), b->nout);
 	else
 		sched_fold_inputs(b, sched_out(b, 0), 0, b->nout);
 }
@@ -440,9 +463,10 @@ static struct sched *build_or_emit(const struct coll_algorithm *alg, const struc
 		b.layout = coll_layout(alg->kind, args->rank, args->size, args->root);
 		b.s->rank = args->rank;
 		b.s->size = args->size;
-		b.s->ninputs = args->ninputs;
+		b.s->ninputs = coll_inputs(args, args->rank);
+		b.s->njoint = (uint32_t)coll_contributions(args);
 		b.s->noutputs = args->noutputs;
-		b.s->final = args->size > 1 && (alg->flags & COLL_FINAL);
+		b.s->final = args->size > 1 && (alg->flags & COLL_FINAL) && !args->joint;
 		b.s->apart = args->size > 1 && args->devices && (alg->flags & COLL_APART);
 		build(&b, alg, whole);
 	}

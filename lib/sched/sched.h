@@ -31,7 +31,10 @@ enum sched_op {
 	SCHED_REDUCE,       /* dst <- dst op src (SCHED_WIRE_LEFT: src op dst) */
 	SCHED_LOCAL_REDUCE, /* dst <- IN[0] op IN[1] op ... op IN[N-1], from src.off on, in this
 	                       order */
-	SCHED_IDENTITY,     /* dst <- the operation's identity (0 of a sum) */
+	SCHED_JOINT, /* dst <- the joint operation of the contributions of all ranks: sched.njoint
+	                consecutive buffers from src.buf on, each from src.off on, in the order of
+	                ranks and inputs. The result is complete, and rounded once */
+	SCHED_IDENTITY, /* dst <- the operation's identity (0 of a sum) */
 	SCHED_OPS
 };
 const char *sched_op_name(unsigned op); /* "recv-reduce", ... */
@@ -90,6 +93,7 @@ struct sched_buf {
 struct sched {
 	int rank, size;
 	int ninputs, noutputs;
+	uint32_t njoint; /* the contributions of a joint operation; 0: a fold of pairs */
 	struct sched_buf *bufs;
 	uint32_t nbufs;
 	struct sched_step *steps;
@@ -129,6 +133,8 @@ struct sched_builder;
 /* Two ranks exchange elements in place. This needs sends that are done before the peer has consumed
  * the elements, so elements must be copied and not lent to the peer (conn.h). */
 #define COLL_COPIES 128u
+/* It runs joint operations: every contribution reaches the owner of a block as it is. */
+#define COLL_JOINT 256u
 #define COLL_PARTIALS \
 	16u /* COLL_ORDERED, and it sends partial sums: with --order rank in the wider type */
 
@@ -234,6 +240,10 @@ void sched_reduce(struct sched_builder *, struct sched_span dst, struct sched_sp
 /* Append the fold of the elements [off, off+len) of all inputs: dst <- IN[0] op ... op IN[N-1].
  * Every algorithm begins with it. With one input it is a copy, which is dropped if in place. */
 void sched_fold_inputs(struct sched_builder *, struct sched_span dst, uint64_t off, uint64_t len);
+/* dst <- the joint operation of all contributions, which are at @src and at the same offset of the
+ * buffers that follow its buffer (SCHED_JOINT). */
+void sched_joint(struct sched_builder *, struct sched_span dst, struct sched_span src,
+                 uint64_t len);
 /* dst <- the operation's identity. */
 void sched_identity(struct sched_builder *, struct sched_span dst, uint64_t len);
 /* The work area: coll_count() elements, for the whole vector. It is the output if that is as long;
@@ -255,7 +265,8 @@ enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a
  * step needs first, in the order of these steps. It adds WRITE steps at the end, one per output and
  * per run of elements that the same step completes, in the order of these steps. Then it infers all
  * dependencies (RAW, WAR, WAW on overlapping ranges). For size 1 the emitter is not called: the
- * inputs are folded into the output (exscan: the output is the identity).
+ * inputs are folded into the output, or joined if the operation is joint (exscan: the output is the
+ * identity).
  *
  * With devices the schedule is lifted. Each READ stores to device memory. LOCAL_REDUCE folds
  * several inputs on device 0. COPY steps copy the elements to the algorithm's input in host memory,

@@ -22,10 +22,13 @@ outputs must have the same bits always.
 Options of coll: --counts 3,4,0 for all ranks, or for each rank its own, with semicolons between; a rank
 without a result must have no file. --data and --order as of check; random floats need --order rank.
 
+OP may also be median or trimmed:F, the operations of all arrays at once.
+
 bf16 arrays are |V2 in .npy, as ml_dtypes saves them, and f8e4m3 and f8e5m2 |V1.
 """
 
 import argparse
+import fractions
 import json
 import os
 import sys
@@ -46,7 +49,19 @@ NAMELESS = {BF16: "V2", "f8e4m3": "V1", "f8e5m2": "V1"}  # by their bits here
 OPS = ("sum", "prod", "min", "max", "avg", "band", "bor", "bxor", "land", "lor", "lxor")
 
 
+def is_joint(op):
+    return op == "median" or op.startswith("trimmed:")
+
+
+def op_name(text):
+    if text in OPS or is_joint(text):
+        return text
+    raise argparse.ArgumentTypeError(f"no operation: {text}")
+
+
 def defined(op, dtype):
+    if is_joint(op):
+        return dtype not in COMPLEX and dtype != "bool"
     if op == "avg":
         return dtype in FLOATS or dtype in COMPLEX
     if dtype in COMPLEX:
@@ -206,8 +221,36 @@ def minmax(op, a, b):
     return r
 
 
+def middle(op, n):
+    """Which of the n sorted values a median or a trimmed mean is the mean of."""
+    cut = (n - 1) // 2 if op == "median" else int(fractions.Fraction(op.split(":")[1]) * n)
+    return slice(cut, n - cut)
+
+
+def joint(op, inputs, dtype):
+    """The median or trimmed mean of all @inputs: floats in f64, rounded once; -0 is below +0."""
+    part = middle(op, len(inputs))
+    if dtype not in FLOATS:
+        values = np.sort(np.stack(inputs).astype(object), axis=0)[part]
+        means = [round(fractions.Fraction(int(sum(column)), len(values)))  # ties to even
+                 for column in values.reshape(len(values), -1).T]
+        return np.array(means, object).reshape(inputs[0].shape).astype(DTYPES[dtype])
+    x = np.stack([widen(a, dtype).astype(np.float64) for a in inputs])
+    bits = x.view(np.int64)
+    order = np.argsort(np.where(bits < 0, bits ^ np.int64(2**63 - 1), bits), axis=0, kind="stable")
+    values = np.take_along_axis(x, order, axis=0)[part]
+    with np.errstate(all="ignore"):
+        total = values[0]
+        for v in values[1:]:
+            total = total + v
+        mean = np.where(np.isnan(x).any(axis=0), np.nan, total / len(values))
+        return canonical(narrow(np.asarray(mean), dtype), dtype)
+
+
 def reduce(op, inputs, dtype, wide):
     """The reduction of @inputs in list order, accumulated in @wide (a numpy dtype)."""
+    if is_joint(op):
+        return joint(op, inputs, dtype)
     with np.errstate(all="ignore"):
         xs = [widen(a, dtype) for a in inputs]
         if op in ("sum", "avg", "prod"):
@@ -300,11 +343,14 @@ def cut(a, size, counts):
     return np.split(a, np.cumsum(counts)[:-1])
 
 
-def expected(kind, size, inputs, dtype, root, op, counts, order):
-    """The result of every rank; None: it has none. @inputs has None where a rank has no array."""
+def expected(kind, size, inputs, dtype, root, op, counts, order, every=None):
+    """The result of every rank; None: it has none. @inputs has None where a rank has no array. @every: of
+    an operation of all arrays at once, these."""
     wide = accumulator(dtype, order)
 
     def total(n):
+        if every:
+            return joint(op, every, dtype)
         return reduce(op, inputs[:n], dtype, wide)
 
     only = [None] * size
@@ -438,11 +484,15 @@ def cmd_model(_):
         def array(text):
             return np.frombuffer(bytes.fromhex(text), DTYPES[dtype])
 
-        def own(arrays):  # only integers come in several arrays
+        def own(arrays):  # only integers, and what is joint, come in several arrays
+            if is_joint(op):
+                return arrays[0]
             return reduce(op, arrays, dtype, accumulator(dtype, "rank")) if len(arrays) > 1 else arrays[0]
 
         inputs = [own([array(t) for t in texts]) if texts else None for texts in case["inputs"]]
-        want = expected(kind, case["size"], inputs, dtype, case["root"], op, case["counts"] or [None] * case["size"], "rank")
+        every = [array(t) for texts in case["inputs"] for t in texts] if is_joint(op) else None
+        want = expected(kind, case["size"], inputs, dtype, case["root"], op, case["counts"] or [None] * case["size"],
+                        "rank", every)
         got = [None if t is None else array(t) for t in case["outputs"]]
         for r, (g, w) in enumerate(zip(got, want)):
             if (g is None) != (w is None) or (g is not None and g.tobytes() != w.tobytes()):
@@ -479,7 +529,7 @@ def main():
     q.add_argument("--order", default="any", choices=("any", "rank"))
     q.add_argument("--dtype", choices=DTYPES)
     q.add_argument("--shape")
-    q.add_argument("op", choices=OPS)
+    q.add_argument("op", type=op_name)
     q.add_argument("outs", metavar="OUT", nargs="+")
     q.add_argument("--in", dest="inputs", metavar="IN", nargs="+", required=True)
     q.set_defaults(run=cmd_check)
@@ -497,7 +547,7 @@ def main():
 
     q = s.add_parser("coll")
     q.add_argument("--root", type=int, default=0)
-    q.add_argument("--op", default="sum", choices=OPS)
+    q.add_argument("--op", default="sum", type=op_name)
     q.add_argument("--counts")
     q.add_argument("--order", default="any", choices=("any", "rank"))
     q.add_argument("--dtype", choices=DTYPES)

@@ -196,6 +196,7 @@ static void decode_terms(struct view v, const struct terms_form *form)
 		return;
 	}
 	CHECK(t.nvectors > 0 && t.divisor >= 0);
+	CHECK(form->joint ? !t.inputs != !t.inputs_each : !t.inputs && !t.inputs_each);
 	for (uint32_t i = 0; i < t.nvectors; i++) {
 		CHECK(t.vectors[i].windows && dtype_size(t.vectors[i].wire));
 		CHECK(form->rows || !t.vectors[i].rows);
@@ -223,7 +224,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                                 .nclaims = with >> 6,
 	                                 .rows = with & 8,
 	                                 .from = with & 16,
-	                                 .gathered = with & 32};
+	                                 .gathered = with & 32,
+	                                 .joint = mode & 128};
 	switch (mode % 7) {
 	case 0:
 		decode_array(v, ranks);

@@ -79,11 +79,13 @@ static void draw_case(struct answer *a, enum coll_kind kind, enum reduce_op op, 
 {
 	struct model *m = &a->m;
 	const uint64_t rows = draw() % (ROWS + 1);
-	const bool several = coll_takes_several(kind) && !dtype_is_float(d);
+	const bool several =
+	        coll_takes_several(kind) && (!dtype_is_float(d) || reduce_is_joint(op));
 
 	*m = (struct model){.kind = kind, .size = 1 + (int)(draw() % SIZE), .dtype = d, .op = op};
 	m->root = (int)(draw() % (uint64_t)m->size);
 	m->divisor = m->size;
+	m->trim = 0.125 * (double)(draw() % 4);
 	a->even = draw() % 2;
 	for (int r = 0; r < m->size; r++) {
 		const bool reads = r == m->root || (kind != COLL_BROADCAST && kind != COLL_SCATTER);
@@ -154,10 +156,12 @@ static void print_output(const struct model *m, int r)
 static void print_answer(const struct answer *a)
 {
 	const struct model *m = &a->m;
+	char op[REDUCE_OP_TEXT];
 
 	printf("{\"kind\": \"%s\", \"size\": %d, \"root\": %d, \"op\": \"%s\", \"dtype\": \"%s\", "
 	       "\"counts\": ",
-	       coll_name(m->kind), m->size, m->root, reduce_op_name(m->op), dtype_name(m->dtype));
+	       coll_name(m->kind), m->size, m->root, reduce_op_text(m->op, m->trim, op),
+	       dtype_name(m->dtype));
 	print_counts(a);
 	printf(", \"inputs\": [");
 	for (int r = 0; r < m->size; r++) {
@@ -191,7 +195,7 @@ int main(void)
 				const bool prefix = kind == COLL_SCAN || kind == COLL_EXSCAN;
 
 				if (!reduce_op_defined(op, dtypes[i]) ||
-				    (prefix && op == REDUCE_AVG) ||
+				    (prefix && (op == REDUCE_AVG || reduce_is_joint(op))) ||
 				    (!coll_reduces(kind) && op != REDUCE_SUM))
 					continue;
 				for (int k = 0; k < 2; k++) {

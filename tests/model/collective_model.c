@@ -1,4 +1,5 @@
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/model/collective_model.h"
@@ -299,6 +300,102 @@ static void float_element(const struct model *m, struct model_source s, void *ou
 	model_encode(m->dtype, sum, out);
 }
 
+/* ---- joint operations ---- */
+
+static int joint_cut(double trim, int n)
+{
+	const int cut = (int)(trim * n + 1e-9);
+
+	return 2 * cut < n ? cut : cut - 1;
+}
+
+/* -0 is below +0. */
+static int by_value(const void *pa, const void *pb)
+{
+	const double a = *(const double *)pa, b = *(const double *)pb;
+
+	if (a < b || a > b)
+		return a < b ? -1 : 1;
+	return !!signbit(b) - !!signbit(a);
+}
+
+static double joint_number(enum reduce_op op, double trim, double *x, int n)
+{
+	const int cut = op == REDUCE_TRIMMED ? joint_cut(trim, n) : (n - 1) / 2;
+	double sum;
+
+	for (int i = 0; i < n; i++)
+		if (isnan(x[i]))
+			return (double)NAN;
+	qsort(x, (size_t)n, sizeof(*x), by_value);
+	sum = x[cut];
+	for (int i = cut + 1; i < n - cut; i++)
+		sum += x[i];
+	/* Only the mean of two does not overflow. */
+	if (op == REDUCE_MEDIAN && isinf(sum) && !isinf(x[cut]) && !isinf(x[n - cut - 1]))
+		return x[cut] / 2 + x[n - cut - 1] / 2;
+	return isnan(sum) ? (double)NAN : sum / (n - 2 * cut);
+}
+
+static int by_integer(const void *pa, const void *pb)
+{
+	const __int128 a = *(const __int128 *)pa, b = *(const __int128 *)pb;
+
+	return a < b ? -1 : a > b;
+}
+
+static __int128 joint_integer(enum reduce_op op, double trim, __int128 *x, int n)
+{
+	const int cut = op == REDUCE_TRIMMED ? joint_cut(trim, n) : (n - 1) / 2, m = n - 2 * cut;
+	__int128 sum = 0, low;
+
+	qsort(x, (size_t)n, sizeof(*x), by_integer);
+	for (int i = cut; i < n - cut; i++)
+		sum += x[i];
+	low = sum / m - (sum % m < 0);
+	if (2 * (sum - low * m) > m || (2 * (sum - low * m) == m && low % 2))
+		low++;
+	return low;
+}
+
+void model_joint(enum dtype d, enum reduce_op op, double trim, const uint8_t *const *values, int n,
+                 void *out)
+{
+	double numbers[MODEL_JOINT];
+	__int128 integers[MODEL_JOINT];
+
+	for (int i = 0; i < n; i++) {
+		uint64_t u = 0;
+
+		if (dtype_is_float(d)) {
+			numbers[i] = creal(model_number(d, values[i]));
+			continue;
+		}
+		memcpy(&u, values[i], dtype_size(d));
+		integers[i] = u;
+		if (is_signed(d) && u > all_ones(d) >> 1)
+			integers[i] -= (__int128)all_ones(d) + 1;
+	}
+	if (dtype_is_float(d)) {
+		model_encode(d, joint_number(op, trim, numbers, n), out);
+	} else {
+		const __int128 result = joint_integer(op, trim, integers, n);
+
+		memcpy(out, &result, dtype_size(d));
+	}
+}
+
+static void joint_element(const struct model *m, struct model_source s, void *out)
+{
+	const uint8_t *values[MODEL_RANKS * MODEL_INPUTS];
+	int n = 0;
+
+	for (int q = s.lo; q < s.hi; q++)
+		for (int k = 0; k < m->ninputs[q]; k++)
+			values[n++] = input_at(m, q, k, s.at);
+	model_joint(m->dtype, m->op, m->trim, values, n, out);
+}
+
 static double roundoff(enum dtype d)
 {
 	switch (model_part(d)) {
@@ -361,6 +458,8 @@ void model_element(const struct model *m, int r, uint64_t pos, void *out)
 
 	if (!adds(m))
 		memcpy(out, input_at(m, s.lo, 0, s.at), dtype_size(m->dtype));
+	else if (reduce_is_joint(m->op))
+		joint_element(m, s, out);
 	else if (dtype_is_float(m->dtype))
 		float_element(m, s, out);
 	else

@@ -32,6 +32,7 @@ struct model {
 	enum dtype dtype;
 	enum reduce_op op;
 	double divisor; /* of an average */
+	double trim;    /* of a trimmed mean: the part that is left out at either end */
 	int ninputs[MODEL_RANKS];
 	const uint8_t *in[MODEL_RANKS][MODEL_INPUTS]; /* borrowed */
 };
@@ -66,6 +67,12 @@ bool model_rounds(const struct model *);
 /* Element @pos of rank @r's output. What rounds is added in rank order, in f64, and rounded once.
  */
 void model_element(const struct model *, int r, uint64_t pos, void *out);
+
+/* The median or, if @op is that, the trimmed mean of the @n elements at @values[n], at most
+ * MODEL_JOINT. */
+#define MODEL_JOINT 1024
+void model_joint(enum dtype, enum reduce_op op, double trim, const uint8_t *const *values, int n,
+                 void *out);
 
 /* The same of what rounds, as a number, if it is added in any order; *@slack: how far a result may
  * be from it. */

@@ -28,11 +28,11 @@ struct number {
 
 static inline uint64_t concrete_hash(uint64_t kind, uint64_t a, uint64_t b)
 {
-	uint64_t state = kind + 3 * a + 0x10001 * b;
+	uint64_t state = kind;
 
-	random_next(&state);
-	state ^= a;
-	return random_next(&state) ^ b << 1;
+	state = random_next(&state) ^ a;
+	state = random_next(&state) ^ b;
+	return random_next(&state);
 }
 
 static inline struct number contribution(int rank, uint32_t input, uint64_t elem)
@@ -52,7 +52,7 @@ static inline struct number the_identity(void)
 	return (struct number){.there = true, .scale = 1, .tree = 77};
 }
 
-enum { TREE_OP = 2, TREE_WIDE, TREE_ROUND, TREE_FINAL };
+enum { TREE_OP = 2, TREE_WIDE, TREE_ROUND, TREE_FINAL, TREE_LIST, TREE_JOINT };
 
 /* A finished number, or the identity, is no operand: the sum shows that it was one. */
 static inline struct number added(struct number a, struct number b, bool wide)
@@ -65,6 +65,21 @@ static inline struct number added(struct number a, struct number b, bool wide)
 	                       .string = a.string * b.scale + b.string,
 	                       .scale = a.scale * b.scale,
 	                       .tree = concrete_hash(wide ? TREE_WIDE : TREE_OP, a.tree, b.tree)};
+}
+
+/* The contributions of a joint operation, one after the other, and the operation of them all. */
+static inline struct number listed(struct number a, struct number b)
+{
+	struct number n = added(a, b, false);
+
+	n.tree = concrete_hash(TREE_LIST, a.tree, b.tree);
+	return n;
+}
+
+static inline struct number joined(struct number n)
+{
+	n.tree = concrete_hash(TREE_JOINT, n.tree, 0);
+	return n;
 }
 
 /* ---- the run ---- */
@@ -195,6 +210,13 @@ static inline void do_element(struct concrete *c, int r, const struct sched_step
 			n = added(n, fetch(c, r, (struct sched_span){i, st->src.off}, x), true);
 		put_number(c, r, st, x, n, s->ninputs > 1);
 		break;
+	case SCHED_JOINT:
+		n = fetch(c, r, st->src, x);
+		for (uint32_t i = 1; i < s->njoint; i++)
+			n = listed(n, fetch(c, r, (struct sched_span){st->src.buf + i, st->src.off},
+			                    x));
+		*number_at(c, r, st->dst, x) = joined(n);
+		break;
 	case SCHED_IDENTITY:
 		*number_at(c, r, st->dst, x) = the_identity();
 		break;
@@ -262,10 +284,24 @@ static inline struct number own_fold(const struct set *t, int r, uint64_t elem)
 	return n;
 }
 
+/* Of a joint operation: the contributions of all ranks, rank by rank. A single one is left as it
+ * is. */
+static inline struct number wanted_joint(const struct set *t, uint64_t elem)
+{
+	struct number n = contribution(0, 0, elem);
+
+	for (int q = 0; q < t->size; q++)
+		for (uint32_t k = q == 0; k < (uint32_t)t->s[q]->ninputs; k++)
+			n = listed(n, contribution(q, k, elem));
+	return t->size > 1 || t->s[0]->ninputs > 1 ? joined(n) : n;
+}
+
 /* What position @pos of rank @r's output must be: a left fold in the wider type. */
 static inline struct number wanted(const struct concrete *c, int r, uint64_t pos)
 {
 	const struct model_source s = model_source(&c->model, r, pos);
+	if (c->t->shape.joins)
+		return wanted_joint(c->t, s.at);
 	struct number n = s.lo < s.hi ? own_fold(c->t, s.lo, s.at) : the_identity();
 
 	for (int q = s.lo + 1; q < s.hi; q++)
@@ -279,6 +315,9 @@ static inline bool is_wanted(const struct set *t, int r, struct number got, stru
 	const unsigned flags = t->alg->flags;
 	const bool prefix = t->alg->kind == COLL_SCAN || t->alg->kind == COLL_EXSCAN;
 
+	if (t->shape.joins)
+		return got.there && !got.final && got.sum == want.sum &&
+		       got.string == want.string && got.tree == want.tree;
 	if (!got.there || got.final != t->s[r]->final || got.ranks != want.ranks)
 		return false;
 	if (!(flags & COLL_IDEMPOTENT) && got.sum != want.sum)

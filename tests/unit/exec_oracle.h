@@ -48,6 +48,7 @@ static inline struct model model_of(const struct part_files *f)
 	m.dtype = p->dtype;
 	m.op = p->op;
 	m.divisor = p->divisor;
+	m.trim = p->trim;
 	for (int r = 0; r < p->size; r++) {
 		if (p->uneven) {
 			m.cut[r] = p->parts[r][0];
@@ -238,6 +239,7 @@ static inline void problem_fill(struct problem *p, uint64_t *state, int size, in
 	while (p->alg->kind == COLL_EXCHANGE && size > 1 && size % (2 << p->steps) == 0)
 		p->steps++;
 	p->divisor = 0;
+	p->trim = 0.125 * below(state, 4);
 	p->uneven = false;
 	for (int r = 0; r < size; r++) {
 		p->inputs[r] = coll_takes_several(p->alg->kind)
@@ -264,6 +266,8 @@ static inline bool sensible(const struct problem *p)
 	enum coll_kind kind = p->alg->kind;
 	if (!coll_reduces(kind))
 		return p->op == REDUCE_SUM; /* nobody looks at it */
+	if (reduce_is_joint(p->op) && !(p->alg->flags & COLL_JOINT))
+		return false;
 	return reduce_op_defined(p->op, p->dtype) &&
 	       !(p->op == REDUCE_AVG && (kind == COLL_SCAN || kind == COLL_EXSCAN));
 }

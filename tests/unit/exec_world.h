@@ -61,7 +61,7 @@ struct problem {
 	uint64_t off[RANKS + 1];
 	bool uneven; /* an alltoall of parts as @parts says: off and recv_off of each rank */
 	uint64_t parts[RANKS][2][RANKS + 1];
-	double divisor;
+	double divisor, trim;
 	bool mute[RANKS]; /* ranks that write nothing */
 	bool placed;      /* the ranks' hosts are known: */
 	int host[RANKS];
@@ -142,6 +142,8 @@ static inline struct coll_args args_of(const struct problem *p, int r)
 	                          .size = p->size,
 	                          .root = p->root,
 	                          .ninputs = p->inputs[r],
+	                          .joint = reduce_is_joint(p->op) ? (const uint32_t *)p->inputs
+	                                                          : NULL,
 	                          .noutputs = !p->mute[r],
 	                          .off = p->uneven ? p->parts[r][0] : p->off,
 	                          .recv_off = p->uneven ? p->parts[r][1] : NULL,
@@ -547,6 +549,7 @@ static inline struct exec_vector asked_of(const struct part_files *f, int r)
 	        .dtype = wire_of(f->p),
 	        .ordered = f->p->ordered,
 	        .divisor = f->p->divisor,
+	        .trim = f->p->trim,
 	        .windows = f->windows,
 	};
 }

@@ -15,6 +15,8 @@ struct access {
 	bool writes;
 };
 
+#define ACCESSES 64 /* of a step, at most */
+
 static inline int accesses_of(const struct sched *s, const struct sched_step *st,
                               struct access *out)
 {
@@ -23,6 +25,9 @@ static inline int accesses_of(const struct sched *s, const struct sched_step *st
 	if (st->op == SCHED_LOCAL_REDUCE)
 		for (int i = 0; i < s->ninputs; i++)
 			out[n++] = (struct access){{(uint32_t)i, st->src.off}, false};
+	else if (st->op == SCHED_JOINT)
+		for (uint32_t i = 0; i < s->njoint; i++)
+			out[n++] = (struct access){{st->src.buf + i, st->src.off}, false};
 	else if (st->op != SCHED_READ && st->op != SCHED_RECV && st->op != SCHED_IDENTITY)
 		out[n++] = (struct access){st->src, false};
 	if (st->op == SCHED_REDUCE)
@@ -54,7 +59,7 @@ static inline uint64_t frontier_limit(const struct sched *s, uint32_t step, cons
 /* Does some element that a step has done already, by @done, conflict with element @x of @a? */
 static inline bool overtaken(const struct sched *s, uint32_t a, uint64_t x, const uint64_t *done)
 {
-	struct access pa[16], pb[16];
+	struct access pa[ACCESSES], pb[ACCESSES];
 	const int na = accesses_of(s, &s->steps[a], pa);
 
 	for (uint32_t b = a + 1; b < s->nsteps; b++) {
@@ -96,7 +101,7 @@ static inline bool oracle_racy(const struct sched *s)
 /* Is every element of every dependency a conflict, of two steps on one place, one writing? */
 static inline bool oracle_needed(const struct sched *s)
 {
-	struct access pa[16], pb[16];
+	struct access pa[ACCESSES], pb[ACCESSES];
 
 	for (uint32_t b = 0; b < s->nsteps; b++)
 		for (uint32_t k = 0; k < s->steps[b].ndep; k++) {

@@ -42,6 +42,8 @@ struct shape {
 	int noutputs; /* 0: one */
 	unsigned base, steps;
 	uint64_t off[MAX_SIZE + 1];
+	bool joins; /* a joint operation, of so many inputs of each rank: */
+	uint32_t joint[MAX_SIZE];
 	const int *host;        /* as in struct coll_args */
 	const uint64_t *counts; /* alltoall: [size * size], as coll_offsets takes them; or NULL */
 };
@@ -69,6 +71,10 @@ static inline bool shape_fit(struct shape *sh, const struct coll_algorithm *alg)
 		shape_split(sh, 1);
 	if (!coll_takes_several(alg->kind))
 		sh->ninputs = 1;
+	for (int r = 0; r < sh->size; r++)
+		sh->joint[r] = (uint32_t)(sh->ninputs ? sh->ninputs : 1 + r % 3);
+	if (sh->joins && (!(alg->flags & COLL_JOINT) || sh->devices))
+		return false;
 	if (alg->kind == COLL_EXCHANGE && (!sh->steps || sh->steps > most_steps(sh->size)))
 		sh->steps = most_steps(sh->size);
 	return alg->kind != COLL_EXCHANGE || sh->size == 1 || sh->steps;
@@ -79,6 +85,7 @@ static inline struct coll_args shape_args(const struct shape *sh)
 	return (struct coll_args){.size = sh->size,
 	                          .root = sh->root,
 	                          .ninputs = sh->ninputs,
+	                          .joint = sh->joins ? sh->joint : NULL,
 	                          .noutputs = sh->noutputs ? sh->noutputs : 1,
 	                          .devices = sh->devices,
 	                          .off = sh->off,
@@ -98,6 +105,8 @@ static inline const char *shape_words(const struct coll_algorithm *alg, const st
 	for (int j = 0; j < sh->size && n < (int)sizeof(text) - 24; j++)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, " %llu",
 		              (unsigned long long)(sh->off[j + 1] - sh->off[j]));
+	if (sh->joins)
+		n += snprintf(text + n, sizeof(text) - (size_t)n, ", joint");
 	if (sh->host)
 		n += snprintf(text + n, sizeof(text) - (size_t)n, ", hosts");
 	for (int j = 0; sh->host && j < sh->size && n < (int)sizeof(text) - 24; j++)

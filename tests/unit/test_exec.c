@@ -48,6 +48,32 @@ TEST(every_algorithm_type_and_operation)
 			}
 }
 
+/* Joint operations of every type, on every number of ranks. */
+TEST(joint_operations)
+{
+	uint64_t seed = 11;
+	size_t turn = 0;
+	for (size_t a = 0; a < coll_algorithms_len; a++)
+		for (size_t d = 0; d < NDTYPES; d++)
+			for (size_t s = 0; s < NSIZES; s++, turn++) {
+				struct problem p = {.alg = coll_algorithms[a],
+				                    .dtype = dtypes[d],
+				                    .op = (turn + d) % 2 ? REDUCE_MEDIAN
+				                                         : REDUCE_TRIMMED,
+				                    .seed = draw(&seed) >> 40};
+				if (!sensible(&p) || !reduce_is_joint(p.op))
+					continue;
+				p.count = pick_count(&seed, sizes[s]);
+				problem_fill(&p, &seed, sizes[s], INPUTS);
+				if (turn % 3 == 0)
+					uneven(&p, &seed);
+				struct timing t[2] = {pick_timing(&seed, p.count * 8),
+				                      pick_timing(&seed, p.count * 8)};
+				t[1].lends = true;
+				try(&p, t, 2);
+			}
+}
+
 static void one_property(uint64_t seed)
 {
 	uint64_t state = seed * 1000003;

@@ -182,6 +182,27 @@ TEST(test_closed_forms)
 		}
 }
 
+/* Joint operations, of one input of each rank, of two, and of different numbers. */
+TEST(test_joint_closed_forms)
+{
+	int checked = 0;
+
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		for (int p = 1; p <= MAX_SIZE; p++)
+			for (int n = 0; n <= 2; n++) {
+				const struct coll_algorithm *alg = coll_algorithms[i];
+				struct shape sh = {
+				        .size = p, .root = p / 3, .ninputs = n, .joins = true};
+
+				shape_split(&sh, even_count(alg, p));
+				if (!shape_fit(&sh, alg) || p == 1)
+					continue;
+				check_figures(alg, &sh);
+				checked++;
+			}
+	assert_true(checked > 3 * MAX_SIZE);
+}
+
 /* An exchange of fewer steps than can be. */
 TEST(test_steps)
 {

@@ -14,6 +14,8 @@ enum mutation {
 	MUT_DST_DOWN,
 	MUT_SRC_UP,
 	MUT_SRC_DOWN,
+	MUT_DST_BUF,
+	MUT_SRC_BUF,
 	MUT_SHORTER,
 	MUT_LONGER,
 	MUT_FINAL,
@@ -75,6 +77,12 @@ static bool mutate(struct sched *s, uint32_t i, unsigned m)
 	case MUT_SRC_DOWN:
 		st->src.off += m == MUT_SRC_UP ? 1 : UINT64_MAX;
 		return st->src.buf != SCHED_NONE;
+	case MUT_DST_BUF:
+		st->dst.buf++;
+		return st->dst.buf != SCHED_NONE + 1;
+	case MUT_SRC_BUF:
+		st->src.buf++;
+		return st->src.buf != SCHED_NONE + 1;
 	case MUT_SHORTER:
 	case MUT_LONGER:
 		st->len += m == MUT_LONGER ? 1 : UINT64_MAX;
@@ -180,6 +188,10 @@ TEST(test_mutants)
 				if (knows_hosts(coll_algorithms[i]) && p > 2 && sh.ninputs == n)
 					check_set(coll_algorithms[i], &sh, wanted);
 				sh.host = NULL;
+				sh.joins = true;
+				if (shape_fit(&sh, coll_algorithms[i]))
+					check_set(coll_algorithms[i], &sh, wanted);
+				sh.joins = false;
 				if (coll_algorithms[i]->kind != COLL_ALLTOALL || n > 1 || p > 4)
 					continue;
 				sh.counts = uneven;
@@ -189,6 +201,130 @@ TEST(test_mutants)
 	              mutants, as_good, asked, strict);
 	assert_true(10 * as_good < mutants);
 	assert_true(10 * strict < asked);
+}
+
+/* ---- mutants of joint operations ---- */
+
+/* Does step @i of @s store a contribution where a joint operation reads it? */
+static bool stores_contribution(const struct sched *s, uint32_t i)
+{
+	const struct sched_step *st = &s->steps[i];
+
+	return (st->op == SCHED_RECV || st->op == SCHED_COPY) &&
+	       st->dst.buf >= sched_scratch_from(s);
+}
+
+/* @bad is rank @r's schedule in @t. */
+static void must_be_refused(struct set *t, int r, struct sched *bad, const char *what)
+{
+	char why[VERIFY_TEXT];
+
+	t->s[r] = bad;
+	if (sched_infer(bad))
+		return;
+	if (concretely_right(t))
+		fail_msg("%s: rank %d: %s is as good", shape_words(t->alg, &t->shape), r, what);
+	if (set_verify(t, why))
+		fail_msg("%s: rank %d: %s is not found", shape_words(t->alg, &t->shape), r, what);
+}
+
+/* Two contributions change places; one stands twice, and another nowhere. */
+static int check_places(struct set *t, int r, struct sched *good, struct sched *bad)
+{
+	int found = 0;
+
+	for (uint32_t i = 0; i < good->nsteps; i++)
+		for (uint32_t j = 0; j < good->nsteps; j++) {
+			if (i == j || !stores_contribution(good, i) ||
+			    !stores_contribution(good, j))
+				continue;
+			copy_steps(bad, good);
+			bad->steps[i].dst = good->steps[j].dst;
+			must_be_refused(t, r, bad, "a contribution in the place of another");
+			bad->steps[j].dst = good->steps[i].dst;
+			must_be_refused(t, r, bad, "an exchange of two contributions");
+			found += 2;
+		}
+	return found;
+}
+
+/* A rank sends an input in the place of another, or another part of it. */
+static int check_sends(struct set *t, int r, struct sched *good, struct sched *bad)
+{
+	int found = 0;
+
+	for (uint32_t i = 0; i < good->nsteps; i++)
+		for (uint32_t k = 0; k < (uint32_t)good->ninputs && good->ninputs > 1; k++) {
+			if (good->steps[i].op != SCHED_SEND || good->steps[i].src.buf == k ||
+			    good->steps[i].src.buf >= (uint32_t)good->ninputs)
+				continue;
+			copy_steps(bad, good);
+			bad->steps[i].src.buf = k;
+			must_be_refused(t, r, bad, "an input that is sent twice");
+			found++;
+		}
+	return found;
+}
+
+TEST(test_joint_mutants)
+{
+	int places = 0, sends = 0;
+
+	for (size_t i = 0; i < coll_algorithms_len; i++)
+		for (int p = 2; p <= 4; p++)
+			for (int n = 0; n <= 2; n++) {
+				struct shape sh = {
+				        .size = p, .root = p - 1, .ninputs = n, .joins = true};
+				struct set t;
+
+				shape_split(&sh, 3 * (uint64_t)p + 1);
+				if (!shape_fit(&sh, coll_algorithms[i]))
+					continue;
+				set_init(&t, coll_algorithms[i], &sh);
+				for (int r = 0; r < p; r++) {
+					struct sched *good = t.s[r], *bad = clone(good);
+
+					places += check_places(&t, r, good, bad);
+					sends += check_sends(&t, r, good, bad);
+					t.s[r] = good;
+					sched_free(bad);
+				}
+				set_release(&t);
+			}
+	assert_true(places > 100 && sends > 10);
+}
+
+/* The median of a median and another contribution is not that of all. */
+static void emit_nested(struct sched_builder *b, const struct coll_args *a)
+{
+	const uint64_t len = coll_count(a);
+	const struct sched_span first = sched_scratch(b, SCHED_DATA, len);
+	const struct sched_span second = sched_scratch(b, SCHED_DATA, len);
+	struct sched_span between = sched_scratch(b, SCHED_DATA, len);
+
+	if (a->rank) {
+		sched_send(b, 0, sched_in(b, 0, 0), len);
+		return;
+	}
+	sched_copy(b, first, sched_in(b, 0, 0), len, 0);
+	sched_recv(b, 1, second, len);
+	sched_joint(b, between, first, len);
+	sched_copy(b, first, between, len, 0);
+	sched_joint(b, sched_out(b, 0), first, len);
+}
+
+TEST(test_nested_joint)
+{
+	static const struct coll_algorithm nested = {
+	        .kind = COLL_REDUCE, .name = "nested", .flags = COLL_JOINT, .emit = emit_nested};
+	struct shape sh = {.size = 2, .ninputs = 1, .joins = true};
+	char why[VERIFY_TEXT];
+
+	shape_split(&sh, 5);
+	assert_true(shape_fit(&sh, &nested));
+	const struct coll_args a = shape_args(&sh);
+	assert_false(verify_algorithm(&nested, &a, why));
+	assert_non_null(strstr(why, "contribution"));
 }
 
 /* ---- mutants: one dependency is gone ---- */

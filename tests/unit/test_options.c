@@ -473,10 +473,58 @@ OPTIONS_TEST(choices)
 	accepts(&l, "allreduce x --dtype float32");
 	assert_int_equal(l.o.request.files.dtype, DTYPE_F32);
 	refuses("allreduce x --op su", "--op: 'su' is not one of sum, prod, min, max, avg, band, "
-	                               "bor, bxor, land, lor, lxor");
+	                               "bor, bxor, land, lor, lxor, median, trimmed:F");
 	refuses("allreduce x --order=", "--order: '' is not one of any, rank");
 	refuses("allreduce x --op sum|prod", "--op: 'sum|prod' is not one of sum, prod, min, max, "
-	                                     "avg, band, bor, bxor, land, lor, lxor");
+	                                     "avg, band, bor, bxor, land, lor, lxor, median, "
+	                                     "trimmed:F");
+}
+
+OPTIONS_TEST(trimmed_means)
+{
+	static const char *const wrong[] = {"trimmed",       "trimmed:",     "trimmed:F",
+	                                    "trimmed:0.5",   "trimmed:-0.1", "trimmed:0.1:0.1",
+	                                    "trimmed:nan",   "trimmed:0.1,", "trimmed:0,1",
+	                                    "trimmed:1e-1x", "trimmedx"};
+	static const struct {
+		const char *text, *says;
+		double trim;
+	} right[] = {{"trimmed:0", "trimmed:0", 0},
+	             {"trimmed:0.10", "trimmed:0.1", 0.1},
+	             {"trimmed:.25", "trimmed:0.25", 0.25},
+	             {"trimmed:1e-1", "trimmed:0.1", 0.1},
+	             {"trimmed:0.33333333333333331", "trimmed:0.33333333333333331", 1.0 / 3},
+	             {"median", "median", 0}};
+	char line[80], text[160];
+	struct line l;
+	struct err err = {0};
+
+	for (size_t i = 0; i < LENGTH(right); i++) {
+		struct buf b;
+		snprintf(line, sizeof line, "allreduce x --op %s", right[i].text);
+		accepts(&l, line);
+		assert_int_equal(l.o.request.op, i < 5 ? REDUCE_TRIMMED : REDUCE_MEDIAN);
+		assert_true(l.o.request.trim >= right[i].trim && l.o.request.trim <= right[i].trim);
+		buf_init(&b, 100);
+		assert_int_equal(
+		        setting_text(request_setting(&l.o.request, "op"), &l.o.request, &b, &err),
+		        0);
+		assert_string_equal((const char *)b.data, right[i].says);
+		buf_release(&b);
+		options_release(&l.o);
+	}
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
+		snprintf(line, sizeof line, "allreduce x --op %s", wrong[i]);
+		snprintf(text, sizeof text,
+		         "--op: '%s' is not trimmed:F with one number F from 0 to below 0.5, such "
+		         "as "
+		         "trimmed:0.1",
+		         wrong[i]);
+		refuses(line, text);
+	}
+	refuses("allreduce x --op median:1", "--op: 'median:1' is not one of sum, prod, min, max, "
+	                                     "avg, band, bor, bxor, land, lor, lxor, median, "
+	                                     "trimmed:F");
 }
 
 OPTIONS_TEST(outputs)

@@ -19,6 +19,7 @@ struct world {
 	struct plan plan;
 	struct offer offers[SIZE];
 	struct offered_array arrays[SIZE];
+	uint32_t ninputs[SIZE];
 };
 
 static struct array_info array(uint64_t rows, enum dtype dtype)
@@ -50,6 +51,7 @@ static void begin(struct world *w, struct coll_request request, enum dtype dtype
 		layout_cut_rows(rows[0], NULL, SIZE, v->rows);
 	}
 	for (int r = 0; r < SIZE; r++) {
+		w->ninputs[r] = 1;
 		w->arrays[r] = (struct offered_array){.info = array(rows[r], dtype)};
 		w->offers[r] = (struct offer){
 		        .weights = 1,
@@ -66,7 +68,7 @@ static int decide(struct world *w, struct err *err)
 	                              .selected_ctx = w->selected_ctx};
 	int ret = planner_init(&w->planner, err);
 	for (int r = 0; r < SIZE && ret == 0; r++)
-		ret = planner_take(&w->planner, r, &w->offers[r], 1, 0, err);
+		ret = planner_take(&w->planner, r, &w->offers[r], w->ninputs[r], 0, err);
 	return ret < 0 ? -1 : planner_decide(&w->planner, &w->plan, err);
 }
 
@@ -208,6 +210,81 @@ TEST(weights_add_up)
 	assert_int_equal(decide(&w, &err), -1);
 	assert_int_equal(err.code, ERR_USAGE);
 	end(&w);
+}
+
+/* The operation needs all inputs of all ranks: the algorithm has them, and every rank knows how
+ * many the others have. */
+TEST(joint_operations_are_told_the_inputs)
+{
+	static const enum coll_kind kinds[] = {COLL_ALLREDUCE, COLL_REDUCE, COLL_REDUCE_SCATTER};
+	struct err err = {0};
+	struct terms_form form;
+	struct world w;
+	for (size_t i = 0; i < LENGTH(kinds); i++) {
+		begin(&w, (struct coll_request){.kind = kinds[i], .op = REDUCE_MEDIAN}, DTYPE_F16,
+		      same);
+		w.ninputs[1] = 4;
+		w.plan.total_inputs = 6;
+		assert_int_equal(decide(&w, &err), 0);
+		struct terms t = terms_of(&w, 2, &form);
+		assert_non_null(t.inputs);
+		assert_true(t.inputs[0] == 1 && t.inputs[1] == 4 && t.inputs[2] == 1);
+		assert_true(coll_find(kinds[i], t.vectors[0].algorithm)->flags & COLL_JOINT);
+		assert_int_equal(t.vectors[0].wire, DTYPE_F16);
+		terms_release(&t, &form);
+		end(&w);
+	}
+}
+
+/* Their scratch counts: more inputs make more windows. */
+TEST(joint_operations_need_memory)
+{
+	static const uint64_t many[SIZE] = {1u << 20, 1u << 20, 1u << 20};
+	uint32_t windows[2];
+	struct err err = {0};
+	struct terms_form form;
+	struct world w;
+	for (uint32_t i = 0; i < 2; i++) {
+		begin(&w, (struct coll_request){.kind = COLL_REDUCE, .op = REDUCE_MEDIAN},
+		      DTYPE_F32, many);
+		for (int r = 0; r < SIZE; r++)
+			w.ninputs[r] = 1 + 9 * i;
+		w.plan.memory = 1u << 20;
+		assert_int_equal(decide(&w, &err), 0);
+		struct terms t = terms_of(&w, 0, &form);
+		windows[i] = t.vectors[0].windows;
+		terms_release(&t, &form);
+		end(&w);
+	}
+	assert_in_range(windows[1], 8 * windows[0], 12 * windows[0]);
+}
+
+static int decide_joint(enum reduce_op op, enum coll_integers integers, enum dtype dtype,
+                        uint32_t third, struct err *err)
+{
+	struct world w;
+	err_clear(err);
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .op = op, .integers = integers},
+	      dtype, same);
+	w.ninputs[2] = third;
+	const int ret = decide(&w, err);
+	end(&w);
+	return ret;
+}
+
+TEST(joint_operations_that_are_refused)
+{
+	struct err err = {0};
+	assert_int_equal(decide_joint(REDUCE_MEDIAN, INTEGERS_NONE, DTYPE_I32, 1, &err), 0);
+	assert_int_equal(decide_joint(REDUCE_MEDIAN, INTEGERS_NONE, DTYPE_I32, 2, &err), -1);
+	assert_true(err.code == ERR_USAGE && strstr(err.text, "inputs, 4,"));
+	assert_int_equal(decide_joint(REDUCE_MEDIAN, INTEGERS_ROUND, DTYPE_I32, 2, &err), 0);
+	assert_int_equal(decide_joint(REDUCE_MEDIAN, INTEGERS_FIRST, DTYPE_I32, 2, &err), 0);
+	assert_int_equal(decide_joint(REDUCE_MEDIAN, INTEGERS_NONE, DTYPE_F32, 4094, &err), 0);
+	assert_int_equal(decide_joint(REDUCE_MEDIAN, INTEGERS_NONE, DTYPE_F32, 4095, &err), -1);
+	assert_true(err.code == ERR_USAGE && strstr(err.text, "4097"));
+	assert_int_equal(decide_joint(REDUCE_MEDIAN, INTEGERS_NONE, DTYPE_F32, 0, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
 }
 
 /* Of several groups of readers the largest, and of no group none. */

@@ -8,6 +8,7 @@
 #include "lib/coll/agreement/claims.h"
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/terms.h"
+#include "lib/data/kernels/joint.h"
 #include "tests/unit/unit.h"
 
 #define SIZE 3
@@ -238,18 +239,21 @@ TEST(an_unknown_content_is_refused)
 
 TEST(terms_come_back)
 {
-	static const bool forms[][3] = {/* rows, from, gathered */
-	                                {false, false, false},
-	                                {true, false, false},
-	                                {false, true, false},
-	                                {true, false, true}};
+	static const bool forms[][4] = {/* rows, from, gathered, joint */
+	                                {false, false, false, false},
+	                                {true, false, false, false},
+	                                {false, true, false, false},
+	                                {true, false, true, false},
+	                                {false, false, false, true}};
+	uint64_t inputs[SIZE] = {2, 1, 4};
 	uint64_t rows[SIZE] = {1, 2, 3}, same[SIZE] = {9, 9, 9}, from[SIZE] = {3, 2, 1};
 	bool dropped[] = {false, true};
 	for (size_t i = 0; i < LENGTH(forms); i++) {
 		struct vector_terms v[] = {{"ring", DTYPE_F64, 7, rows, 0, from},
 		                           {"direct", DTYPE_F32, 1, same, 0, NULL}};
 		struct rank_files gathered[SIZE] = {logs, logs, logs};
-		const struct terms_form form = {SIZE, 2, forms[i][0], forms[i][1], forms[i][2]};
+		const struct terms_form form = {SIZE,        2,           forms[i][0],
+		                                forms[i][1], forms[i][2], forms[i][3]};
 		uint32_t n = form.gathered ? 1 : 2;
 		struct terms t = {.divisor = 1.5,
 		                  .weighted = true,
@@ -257,6 +261,7 @@ TEST(terms_come_back)
 		                  .root = view_of("root", 4),
 		                  .vectors = v,
 		                  .nvectors = n,
+		                  .inputs = inputs,
 		                  .gathered = gathered},
 		             out;
 		struct err err = {0};
@@ -283,6 +288,9 @@ TEST(terms_come_back)
 			assert_memory_equal(out.vectors[0].from, from, sizeof from);
 			assert_null(out.vectors[1].from);
 		}
+		if (form.joint)
+			assert_memory_equal(out.inputs, inputs, sizeof inputs);
+		assert_int_equal(out.inputs_each, 0);
 		if (form.gathered)
 			assert_string_equal(out.gathered[2].host, "node1");
 		terms_release(&out, &form);
@@ -316,6 +324,55 @@ TEST(impossible_rows)
 		terms_release(&t, &form);
 		buf_release(&b);
 	}
+}
+
+/* Numbers of inputs: of one rank none, or of all too many, or equal ones that are sent one by one.
+ */
+TEST(numbers_of_inputs)
+{
+	static const struct {
+		uint64_t each, list[SIZE]; /* each 0: the list */
+		int ret;
+	} cases[] = {
+	        {1, {0}, 0},
+	        {JOINT_MOST / SIZE, {0}, 0},
+	        {JOINT_MOST / SIZE + 1, {0}, -1},
+	        {INT64_MAX / SIZE, {0}, -1},
+	        {0, {1, 2, 1}, 0},
+	        {0, {1, JOINT_MOST - 2, 1}, 0},
+	        {0, {1, JOINT_MOST - 1, 1}, -1},
+	        {0, {1, 0, 1}, -1},
+	        {0, {3, 3, 3}, -1},
+	};
+	static const struct terms_form form = {.size = SIZE, .joint = true};
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		uint64_t list[SIZE];
+		struct vector_terms v = {"direct", DTYPE_F32, 1, NULL, 0, NULL};
+		struct terms t = {.vectors = &v, .nvectors = 1, .inputs_each = cases[i].each};
+		struct buf b;
+		memcpy(list, cases[i].list, sizeof list);
+		t.root = view_of("", 0);
+		buf_init(&b, 4096);
+		if (!cases[i].each && list[0] != list[1])
+			t.inputs = list;
+		terms_put(&b, &t, &form);
+		if (!cases[i].each && !t.inputs) {
+			b.len -= 9;
+			buf_put_u8(&b, 0);
+			for (int r = 0; r < SIZE; r++)
+				buf_put_u64(&b, list[r]);
+		}
+		assert_int_equal(terms_cut(&b, b.len, &form), cases[i].ret);
+		buf_release(&b);
+	}
+	/* None of any rank. */
+	struct vector_terms v = {"direct", DTYPE_F32, 1, NULL, 0, NULL};
+	struct terms t = {.vectors = &v, .nvectors = 1, .root = view_of("", 0)};
+	struct buf b;
+	buf_init(&b, 4096);
+	terms_put(&b, &t, &form);
+	assert_int_equal(terms_cut(&b, b.len, &form), -1);
+	buf_release(&b);
 }
 
 /* One vector with these members, of which one can't be. */

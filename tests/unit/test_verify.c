@@ -21,6 +21,21 @@ static uint64_t some_length(size_t which, uint64_t size)
 	return lengths[which % 7];
 }
 
+/* A joint operation of one input each, of as many each, and of different numbers. */
+static void check_joint(const struct coll_algorithm *alg, const struct shape *like, size_t turn)
+{
+	struct shape sh = *like;
+	const int ninputs[] = {1, 2 + (int)(turn % 3), 0};
+
+	sh.devices = 0;
+	sh.joins = true;
+	for (size_t i = turn % 3; i < (like->size <= 16 || long_run() ? 3 : turn % 3 + 1); i++) {
+		sh.ninputs = ninputs[i];
+		assert_true(shape_fit(&sh, alg));
+		assert_verified(alg, &sh);
+	}
+}
+
 /* Each length and root; of many ranks some, others with each number of them. Was there any? */
 static bool check_size(const struct coll_algorithm *alg, size_t i, int p)
 {
@@ -39,6 +54,8 @@ static bool check_size(const struct coll_algorithm *alg, size_t i, int p)
 			continue;
 		assert_verified(alg, &sh);
 		any = true;
+		if (alg->flags & COLL_JOINT)
+			check_joint(alg, &sh, turn);
 		if (!coll_takes_several(alg->kind) || (k && !long_run()))
 			continue;
 		sh.ninputs = turn % 2 ? 0 : 2; /* 0: they differ between ranks */
@@ -101,6 +118,8 @@ static void one_property(uint64_t seed)
 	sh.base = (unsigned)random_below(&seed, 7);
 	sh.base += sh.base == 1;
 	sh.steps = (unsigned)random_below(&seed, 5);
+	sh.joins = random_below(&seed, 2) && alg->flags & COLL_JOINT;
+	sh.devices = sh.joins ? 0 : sh.devices;
 	random_blocks(&sh, &seed);
 	if (!shape_fit(&sh, alg))
 		return;

@@ -197,9 +197,26 @@ static void put_terms(struct buf *b)
 	                  .vectors = v,
 	                  .nvectors = 2,
 	                  .gathered = gathered};
-	terms_put(b, &t, &(struct terms_form){3, 2, true, true, false});
+	terms_put(b, &t, &(struct terms_form){3, 2, true, true, false, false});
 	t.nvectors = 1;
-	terms_put(b, &t, &(struct terms_form){3, 2, false, false, true});
+	terms_put(b, &t, &(struct terms_form){3, 2, false, false, true, false});
+}
+
+static void put_joint_terms(struct buf *b)
+{
+	uint64_t inputs[3] = {2, 1, 4};
+	bool dropped[] = {false};
+	struct vector_terms v = {"direct", DTYPE_F32, 1, NULL, 0, NULL};
+	struct terms t = {.divisor = 7,
+	                  .dropped = dropped,
+	                  .root = view_of("", 0),
+	                  .vectors = &v,
+	                  .nvectors = 1,
+	                  .inputs = inputs};
+	terms_put(b, &t, &(struct terms_form){3, 1, false, false, false, true});
+	t.inputs = NULL;
+	t.inputs_each = 3;
+	terms_put(b, &t, &(struct terms_form){3, 1, false, false, false, true});
 }
 
 /* ---- */
@@ -265,6 +282,10 @@ static const struct {
          "006e6f6465310202000000000100000000000500612e6c6f67800100000000000000000500000000"
          "00000005006e6f6465310202000000000100000000000500612e6c6f678001000000000000000005"
          "00000000000000"},
+        {"terms of a joint operation", put_joint_terms,
+         "0000000000001c40000000000000000000000100000006006469726563740b010000000002000000"
+         "00000000010000000000000004000000000000000000000000001c40000000000000000000000100"
+         "000006006469726563740b01000000010300000000000000"},
 };
 
 TEST(messages_have_their_bytes)

@@ -440,6 +440,21 @@ static void scale_weights(struct agreement *a)
 		a->divisor = frexp(a->divisor, &a->exponent);
 }
 
+/* The numbers of inputs of all ranks, if the operation is joint. */
+static int adopt_inputs(struct collective *c, const struct terms *t, struct err *err)
+{
+	struct agreement *a = &c->agreed;
+	const size_t size = (size_t)a->size;
+	if (!t->inputs && !t->inputs_each)
+		return 0;
+	if (!(a->joint = err_calloc(size, sizeof *a->joint, "the ranks' inputs", err)))
+		return -1;
+	for (size_t r = 0; r < size; r++)
+		a->joint[r] = (uint32_t)(t->inputs ? t->inputs[r] : t->inputs_each);
+	return a->joint[a->rank] == c->life->intent.ninputs ? 0
+	                                                    : malformed(err, "ROSTER", "inputs");
+}
+
 static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 {
 	struct agreement *a = &c->agreed;
@@ -451,6 +466,8 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	t->dropped = NULL;
 	a->rank_files = t->gathered;
 	t->gathered = NULL;
+	if (adopt_inputs(c, t, err) < 0)
+		return -1;
 	if (view_left(&t->root) && adopt_root(c, t->root, err) < 0)
 		return -1;
 	if (t->nvectors != (uint32_t)a->nvectors)

@@ -73,6 +73,8 @@ struct agreement {
 	                     too */
 	double divisor;   /* of an average: the sum of the weights of all inputs */
 	int exponent;     /* weights and divisor are divided by 2 to the power of this */
+	uint32_t *joint;  /* [size] of a joint operation: the numbers of inputs of the ranks; else
+	                     NULL */
 	bool *dropped;    /* [nclaims]: another rank writes this output (claims.h) */
 	uint32_t nclaims;
 };

@@ -21,8 +21,9 @@ struct layout_of {
 	int size;
 	enum coll_kind kind; /* as in struct vector */
 	int root;
-	int ninputs; /* number of inputs of this rank that are reduced locally */
-	bool stores; /* the result is stored or compared */
+	int ninputs;           /* number of inputs of this rank that are reduced locally */
+	const uint32_t *joint; /* as in struct coll_args */
+	bool stores;           /* the result is stored or compared */
 	const struct array_info *array;
 	const int *host; /* as in struct coll_args */
 };

@@ -1,11 +1,13 @@
 #include "algorithms/table.h"
 #include "lib/coll/agreement/planner.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "lib/coll/agreement/agree_wire.h"
+#include "lib/data/kernels/joint.h"
 #include "lib/exec/budget.h"
 #include "lib/exec/exec.h"
 
@@ -26,6 +28,11 @@ static const struct coll_rules *rules_of(const struct planner *p)
 	return coll_rules(p->request->kind);
 }
 
+static bool is_joint(const struct planner *p)
+{
+	return coll_reduces(p->request->kind) && reduce_is_joint(p->request->op);
+}
+
 struct offer_form offer_form_of(const struct coll_request *r, int size)
 {
 	return (struct offer_form){.size = size,
@@ -39,6 +46,7 @@ struct terms_form terms_form_of(const struct coll_request *r, int rank, int size
 	return (struct terms_form){.size = size,
 	                           .nclaims = nclaims,
 	                           .rows = coll_rules(r->kind)->cut == CUT_JOINED,
+	                           .joint = coll_reduces(r->kind) && reduce_is_joint(r->op),
 	                           .from = r->kind == COLL_ALLTOALL,
 	                           .gathered = request_gathers_files(r) && rank == root};
 }
@@ -64,6 +72,9 @@ int planner_init(struct planner *p, struct err *err)
 	p->reads = err_calloc(size, sizeof *p->reads, "the plan", err);
 	if (request_gathers_files(p->request))
 		p->gathered = err_calloc(size, sizeof *p->gathered, "the plan", err);
+	if (is_joint(p) &&
+	    !(p->inputs = err_calloc(size, sizeof *p->inputs, "the ranks' inputs", err)))
+		return -1;
 	if (!p->vectors || !p->reads || (request_gathers_files(p->request) && !p->gathered))
 		return -1;
 	for (size_t i = 0; i < n && request_any_rows(p->request); i++)
@@ -138,6 +149,10 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	p->keeps_order &= o->order == p->order && o->order != OFFER_ORDER_MIXED;
 	p->weighted |= o->weighted;
 	p->divisor += o->weights;
+	if (p->inputs && ninputs < 1)
+		return malformed(err, "INTENT", "ninputs");
+	if (p->inputs)
+		p->inputs[rank] = ninputs;
 	if (ninputs > p->most_inputs)
 		p->most_inputs = ninputs;
 	if (o->limit_rate && (!p->limit_rate || o->limit_rate < p->limit_rate))
@@ -202,13 +217,20 @@ static void rows_to(const struct planned *v, int rank, int size, uint64_t *from)
 
 /* ---- layouts of all ranks ---- */
 
+/* The numbers of inputs, if vector @v has the joint operation. */
+static const uint32_t *joint_of(const struct planner *p, const struct vector *v)
+{
+	return v->kind == p->request->kind ? p->inputs : NULL;
+}
+
 /* Lay out @rank's part of vector @i. @column: scratch, [2 * size]. */
 static int lay_out(const struct planner *p, int i, int rank, uint64_t *column,
                    struct vector_layout *l, struct err *err)
 {
 	const struct vector *v = &p->agreed->vectors[i];
 	const struct planned *planned = &p->vectors[i];
-	const struct layout_of of = vector_layout_of(v, p->agreed, p->request);
+	struct layout_of of = vector_layout_of(v, p->agreed, p->request);
+	of.joint = joint_of(p, v);
 	const int size = p->agreed->size;
 	if (!planned->uneven)
 		return layout_make(l, &of, rank,
@@ -242,6 +264,9 @@ static int footprint(const struct planner *p, int i, uint64_t *column, uint64_t 
 	for (int r = 1; rows && r < size; r++)
 		if (rows[r] > rows[widest])
 			widest = r;
+	for (int r = 1; joint_of(p, v) && r < size; r++)
+		if (p->inputs[r] > p->inputs[widest])
+			widest = r;
 	for (int r = 0; r < size && ret == 0; r++) {
 		if (!is_sample(v, size, r, widest))
 			continue;
@@ -271,6 +296,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .dtype = v->dtype,
 	        .out = request_output_dtype(r, v->dtype),
 	        .weighted = p->weighted,
+	        .joint = joint_of(p, v),
 	        .folds = plan->total_inputs > (uint64_t)p->agreed->size,
 	        .ordered = r->ordered && v->kind == r->kind,
 	        .divergent = r->divergent,
@@ -386,6 +412,26 @@ static bool replicates(const struct planner *p)
 	return same;
 }
 
+/* Is the joint operation of all contributions defined? */
+static int check_joint(const struct planner *p, const struct vector *v, struct err *err)
+{
+	const struct coll_request *r = p->request;
+	uint64_t n = 0;
+	if (!joint_of(p, v))
+		return 0;
+	for (int i = 0; i < p->agreed->size; i++)
+		n += p->inputs[i];
+	if (n > JOINT_MOST)
+		return err_set(err, ERR_USAGE, "--op %s: at most %d inputs, but there are %" PRIu64,
+		               reduce_op_name(r->op), JOINT_MOST, n);
+	if (r->op != REDUCE_MEDIAN || n % 2 || !dtype_is_integer(v->dtype) || r->integers)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "--op median of an even number of inputs, %" PRIu64
+	               ", is not defined on %s: give --integers first, equal or round",
+	               n, dtype_name(v->dtype));
+}
+
 int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 {
 	size_t size = (size_t)p->agreed->size;
@@ -396,6 +442,8 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 	uint64_t *column = err_calloc(2 * size, sizeof *column, "the blocks", err);
 	int ret = column ? 0 : -1;
 	plan->windows = 1;
+	for (int i = 0; i < p->agreed->nvectors && ret == 0; i++)
+		ret = check_joint(p, &p->agreed->vectors[i], err);
 	if (ret == 0)
 		ret = choose_algorithms(p, column, plan, err);
 	if (ret == 0)
@@ -432,9 +480,14 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 	                  .root = root,
 	                  .vectors = vectors,
 	                  .nvectors = (uint32_t)n,
+	                  .inputs_each = 1,
 	                  .gathered = p->gathered};
 	uint32_t nclaims = 0;
-	if (vectors && from && claims_dropped(&p->claims, rank, &t.dropped, &nclaims, NULL) == 0) {
+	if (p->inputs && (t.inputs = calloc(size, sizeof *t.inputs)))
+		for (size_t r = 0; r < size; r++)
+			t.inputs[r] = p->inputs[r];
+	if (vectors && from && (t.inputs || !p->inputs) &&
+	    claims_dropped(&p->claims, rank, &t.dropped, &nclaims, NULL) == 0) {
 		const struct terms_form form =
 		        terms_form_of(p->request, rank, (int)size, p->agreed->root, nclaims);
 		for (size_t i = 0; i < n; i++)
@@ -445,6 +498,7 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 		out->failed = out->nomem = true;
 	}
 	free(t.dropped);
+	free(t.inputs);
 	free(vectors);
 	free(from);
 }
@@ -464,8 +518,10 @@ void planner_release(struct planner *p)
 	free(p->vectors);
 	free(p->gathered);
 	free(p->reads);
+	free(p->inputs);
 	claims_release(&p->claims);
 	p->vectors = NULL;
 	p->gathered = NULL;
 	p->reads = NULL;
+	p->inputs = NULL;
 }

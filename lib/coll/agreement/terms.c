@@ -5,6 +5,7 @@
 
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/agreement/claims.h"
+#include "lib/data/kernels/joint.h"
 
 #define VECTOR_LEAST 7 /* bytes of the shortest vector */
 
@@ -36,21 +37,22 @@ static bool alike(const uint64_t *rows, int size)
 	return true;
 }
 
-static void put_rows(struct buf *b, const struct vector_terms *v, int size)
+/* A number of each rank; @list NULL: all are @each. */
+static void put_numbers(struct buf *b, const uint64_t *list, uint64_t each, int size)
 {
-	const bool one = !v->rows || alike(v->rows, size);
+	const bool one = !list || alike(list, size);
 	buf_put_u8(b, one);
 	if (one)
-		buf_put_u64(b, v->rows ? v->rows[0] : v->rows_each);
+		buf_put_u64(b, list ? list[0] : each);
 	else
-		wire_put_rows(b, v->rows, size);
+		wire_put_rows(b, list, size);
 }
 
 static void put_vector(struct buf *b, const struct vector_terms *v, const struct terms_form *form)
 {
 	message_put(&vector_terms_message, v, b);
 	if (form->rows)
-		put_rows(b, v, form->size);
+		put_numbers(b, v->rows, v->rows_each, form->size);
 	if (!form->from)
 		return;
 	buf_put_u8(b, v->from != NULL);
@@ -68,24 +70,42 @@ void terms_put(struct buf *b, const struct terms *t, const struct terms_form *fo
 	buf_put_u32(b, t->nvectors);
 	for (uint32_t i = 0; i < t->nvectors; i++)
 		put_vector(b, &t->vectors[i], form);
+	if (form->joint)
+		put_numbers(b, t->inputs, t->inputs_each, form->size);
 	for (int r = 0; form->gathered && r < form->size; r++)
 		rank_files_put(b, &t->gathered[r]);
 }
 
 /* ---- decoding ---- */
 
-static int get_rows(struct view *v, int size, struct vector_terms *out, struct err *err)
+/* @what: the field, for errors. */
+static int get_numbers(struct view *v, int size, const char *what, uint64_t **list, uint64_t *each,
+                       struct err *err)
 {
 	const unsigned one = view_u8(v);
 	if (!one) {
-		if (wire_get_rows(v, size, &out->rows, err) < 0)
+		if (wire_get_rows(v, size, list, err) < 0)
 			return -1;
-		return alike(out->rows, size) ? malformed(err, "ROSTER", "rows") : 0;
+		return alike(*list, size) ? malformed(err, "ROSTER", what) : 0;
 	}
-	out->rows_each = view_u64(v);
-	return v->failed || one > 1 || out->rows_each > INT64_MAX / (uint64_t)size
-	               ? malformed(err, "ROSTER", "rows")
+	*each = view_u64(v);
+	return v->failed || one > 1 || *each > INT64_MAX / (uint64_t)size
+	               ? malformed(err, "ROSTER", what)
 	               : 0;
+}
+
+static int get_inputs(struct view *v, int size, struct terms *t, struct err *err)
+{
+	uint64_t sum = 0;
+	if (get_numbers(v, size, "inputs", &t->inputs, &t->inputs_each, err) < 0)
+		return -1;
+	for (int r = 0; r < size; r++) {
+		const uint64_t n = t->inputs ? t->inputs[r] : t->inputs_each;
+		if (n < 1 || n > JOINT_MOST)
+			return malformed(err, "ROSTER", "inputs");
+		sum += n;
+	}
+	return sum > JOINT_MOST ? malformed(err, "ROSTER", "inputs") : 0;
 }
 
 static int get_vector(struct view *v, const struct terms_form *form, struct vector_terms *out,
@@ -93,7 +113,7 @@ static int get_vector(struct view *v, const struct terms_form *form, struct vect
 {
 	if (message_get(&vector_terms_message, out, v, err) < 0)
 		return -1;
-	if (form->rows && get_rows(v, form->size, out, err) < 0)
+	if (form->rows && get_numbers(v, form->size, "rows", &out->rows, &out->rows_each, err) < 0)
 		return -1;
 	if (!form->from || !view_u8(v))
 		return v->failed ? malformed(err, "ROSTER", "from") : 0;
@@ -152,6 +172,7 @@ int terms_get(struct view v, const struct terms_form *form, struct terms *t, str
 		return malformed(err, "ROSTER", "root");
 	t->root = view_of(root, len);
 	if (get_vectors(&v, form, t, err) < 0 ||
+	    (form->joint && get_inputs(&v, form->size, t, err) < 0) ||
 	    (form->gathered && get_gathered(&v, form, t, err) < 0))
 		return -1;
 	return wire_end(&v, err);
@@ -166,6 +187,7 @@ void terms_release(struct terms *t, const struct terms_form *form)
 	for (int r = 0; t->gathered && r < form->size; r++)
 		rank_files_release(&t->gathered[r]);
 	free(t->gathered);
+	free(t->inputs);
 	free(t->vectors);
 	free(t->dropped);
 	*t = (struct terms){0};

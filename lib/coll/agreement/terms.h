@@ -28,6 +28,10 @@ struct terms {
 	struct view root; /* the root's offer (offer_content_get), or empty */
 	struct vector_terms *vectors;
 	uint32_t nvectors;
+	/* With terms_form.joint, [size]: the numbers of inputs of the ranks; NULL: all have
+	 * inputs_each. Each is at least 1, and their sum at most JOINT_MOST (joint.h). */
+	uint64_t *inputs;
+	uint64_t inputs_each;
 	struct rank_files *gathered; /* [size], for the root if it gathers files; else NULL */
 };
 
@@ -41,6 +45,7 @@ struct terms_form {
 	bool rows;        /* arrays are joined, so their numbers of rows may differ */
 	bool from;        /* alltoall: ranks may divide their arrays differently */
 	bool gathered;    /* of the root, if it gathers files */
+	bool joint;       /* the operation is joint */
 };
 
 void terms_put(struct buf *, const struct terms *, const struct terms_form *);

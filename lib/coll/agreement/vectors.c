@@ -28,6 +28,8 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
                         struct err *err)
 {
 	enum dtype d = t->dtype;
+	const bool taken = r->integers == INTEGERS_FIRST || r->integers == INTEGERS_EQUAL;
+	const bool mean = r->op == REDUCE_AVG || r->op == REDUCE_TRIMMED;
 	char text[512];
 	const char *or_exclude = *t->name ? ", or exclude it (--exclude)" : "";
 	snprintf(text, sizeof text, "%s%s%s%s", path, *t->name ? ": tensor '" : "", t->name,
@@ -46,14 +48,17 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
 		               "%s: --max-shard-size divides named tensors, and the input is one "
 		               "array: remove the option",
 		               text);
-	if (!coll_reduces(r->kind) || reduce_op_defined(r->op, d))
+	if (!coll_reduces(r->kind) || (dtype_is_integer(d) && taken))
 		return 0;
-	if (r->op == REDUCE_AVG && dtype_is_integer(d))
-		return r->integers ? 0
-		                   : err_set(err, ERR_USAGE,
-		                             "%s: --op avg is not defined on %s: give "
-		                             "--integers first, equal or round%s",
-		                             text, dtype_name(d), or_exclude);
+	if (mean && dtype_is_integer(d) && (r->op == REDUCE_AVG || reduce_op_defined(r->op, d)))
+		return r->integers
+		               ? 0
+		               : err_set(err, ERR_USAGE,
+		                         "%s: --op %s is not defined on %s: give "
+		                         "--integers first, equal or round%s",
+		                         text, reduce_op_name(r->op), dtype_name(d), or_exclude);
+	if (reduce_op_defined(r->op, d))
+		return 0;
 	return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s%s", text,
 	               reduce_op_name(r->op), dtype_name(d),
 	               *t->name ? ": exclude it (--exclude)" : "");
@@ -63,13 +68,14 @@ void vector_serve(struct vector *v, const struct agreement *a, const struct coll
                   int ninputs)
 {
 	bool rows = coll_rules(r->kind)->cut == CUT_ROWS;
-	bool whole = r->op == REDUCE_AVG && dtype_is_integer(v->dtype) && coll_reduces(r->kind);
+	bool mean = r->op == REDUCE_AVG || reduce_is_joint(r->op);
+	bool whole = mean && dtype_is_integer(v->dtype) && coll_reduces(r->kind);
 	v->kind = r->kind;
 	v->op = r->op;
 	v->root = a->root;
 	v->ninputs = r->each || a->content == CONTENT_BYTES ? 1 : ninputs;
 	v->equal = v->stores_block = false;
-	if (!whole || r->integers == INTEGERS_ROUND)
+	if (!whole || (r->integers != INTEGERS_FIRST && r->integers != INTEGERS_EQUAL))
 		return;
 	v->equal = r->integers == INTEGERS_EQUAL;
 	/* Comparing needs all elements, even if only a block is stored. */
@@ -87,6 +93,7 @@ struct layout_of vector_layout_of(const struct vector *v, const struct agreement
 	                          .kind = v->kind,
 	                          .root = v->root,
 	                          .ninputs = v->ninputs,
+	                          .joint = v->kind == r->kind ? a->joint : NULL,
 	                          .stores = agreement_writes(a, r) || v->equal,
 	                          .array = &v->info,
 	                          .host = a->host};
@@ -182,7 +189,7 @@ static int make_vectors(struct agreement *a, const struct coll_request *r, int n
 {
 	size_t count[DTYPES] = {0};
 	/* A job needs at least one vector. Files without tensors get one without elements. */
-	enum dtype of_none = r->op == REDUCE_AVG ? DTYPE_F32 : DTYPE_U8;
+	enum dtype of_none = r->op == REDUCE_AVG || reduce_is_joint(r->op) ? DTYPE_F32 : DTYPE_U8;
 	for (size_t i = 0; i < a->ntensors; i++)
 		count[a->tensors[i].tensor.dtype]++;
 	if (!(a->vectors = err_calloc(DTYPES, sizeof *a->vectors, "the vectors", err)))
@@ -337,6 +344,7 @@ void agreement_release(struct agreement *a)
 		rank_files_release(&a->rank_files[i]);
 	free(a->names);
 	free(a->rank_files);
+	free(a->joint);
 	free(a->dropped);
 	free(a->vectors);
 	free(a->tensors);

@@ -91,8 +91,33 @@ int request_check_order(const struct coll_algorithm *alg, struct err *err)
 	               alg->name, names);
 }
 
+int request_check_joint(const struct coll_request *r, const struct coll_algorithm *alg,
+                        struct err *err)
+{
+	char names[256] = "", op[REDUCE_OP_TEXT];
+
+	if (!reduce_is_joint(r->op))
+		return 0;
+	reduce_op_text(r->op, r->trim, op);
+	if (r->devices.wanted)
+		return err_set(err, ERR_USAGE,
+		               "--device: --op %s is computed in host memory: remove --device", op);
+	if (!alg || (alg->flags & COLL_JOINT))
+		return 0;
+	list_names(alg->kind, COLL_JOINT, names, sizeof names);
+	return err_set(err, ERR_USAGE,
+	               "--algorithm %s adds arrays in pairs, and --op %s needs all inputs at once: "
+	               "choose one that has them (%s), or auto",
+	               alg->name, op, names);
+}
+
 int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err)
 {
+	if (reduce_is_joint(op) && coll_reduces(kind) && !coll_takes_several(kind))
+		return err_set(err, ERR_USAGE,
+		               "--op %s is not defined for %s: it is for allreduce, reduce and "
+		               "reduce-scatter",
+		               reduce_op_name(op), coll_name(kind));
 	if ((kind == COLL_SCAN || kind == COLL_EXSCAN) && op == REDUCE_AVG)
 		return err_set(err, ERR_USAGE,
 		               "--op avg is not defined for %s, whose ranks add different numbers "
@@ -174,10 +199,13 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 		return err_set(err, ERR_USAGE,
 		               "--weight: has %d weights: with --each all inputs have the same one",
 		               r->nweights);
-	if (r->op == REDUCE_AVG || (!request_is_weighted(r) && !r->integers))
+	if (request_is_weighted(r) && r->op != REDUCE_AVG)
+		return err_set(err, ERR_USAGE,
+		               "--weight: only averages use it: give --op avg, or remove it");
+	if (!r->integers || r->op == REDUCE_AVG || reduce_is_joint(r->op))
 		return 0;
-	return err_set(err, ERR_USAGE, "%s: only averages use it: give --op avg, or remove it",
-	               r->integers ? "--integers" : "--weight");
+	return err_set(err, ERR_USAGE,
+	               "--integers: only averages use it: give --op avg, or remove it");
 }
 
 /* --consolidate and --shard-dim move the contents of checkpoints. */
@@ -233,6 +261,8 @@ static int check_collective(const struct coll_request *r, struct err *err)
 	    request_check_device(r, alg, err) < 0 ||
 	    (alg && r->ordered && request_check_order(alg, err) < 0))
 		return -1;
+	if (coll_reduces(r->kind) && request_check_joint(r, alg, err) < 0)
+		return -1;
 	if (r->ordered && r->device_path == GPU_PATH_NCCL)
 		return err_set(
 		        err, ERR_USAGE,
@@ -263,6 +293,11 @@ static int check_bench(const struct coll_request *r, struct err *err)
 {
 	if (r->bench.minbytes > r->bench.maxbytes)
 		return err_set(err, ERR_USAGE, "--minbytes is larger than --maxbytes");
+	if (reduce_is_joint(r->op))
+		return err_set(err, ERR_USAGE,
+		               "--op %s: bench measures only operations that add arrays in pairs: "
+		               "choose another",
+		               reduce_op_name(r->op));
 	return request_check_op(r->kind, r->op, err);
 }
 

@@ -73,6 +73,7 @@ struct coll_request {
 	bool same; /* verify: all files of all ranks must be equal, not only those with one index */
 
 	enum reduce_op op; /* REDUCE_SUM if the collective has no operation */
+	double trim;       /* REDUCE_TRIMMED: the part that is left out at either end */
 	bool ordered;      /* reduce in rank order, and floats in f64 */
 	bool divergent;    /* allow results whose last bits differ between ranks */
 	double *weights; /* [nweights] of this rank's inputs in an average: one for all, or one for
@@ -151,6 +152,10 @@ int request_check_device(const struct coll_request *, const struct coll_algorith
 int request_check_order(const struct coll_algorithm *alg, struct err *err);
 /* Is the operation defined for @kind? */
 int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err);
+/* If it is joint: can @alg (NULL: auto) run it, where the request's devices are? ERR_USAGE lists
+ * the algorithms that can. */
+int request_check_joint(const struct coll_request *, const struct coll_algorithm *alg,
+                        struct err *err);
 /* Are the root and, for an exchange, steps (> 0) valid for @size ranks? */
 int request_check_ranks(enum coll_kind kind, int root, int steps, int size, struct err *err);
 

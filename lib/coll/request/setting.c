@@ -115,6 +115,23 @@ static bool read_weight(const char *text, double *out)
 	return !*end && end != text && w >= 0 && w <= 1e300 && errno != ERANGE;
 }
 
+/* "sum", "trimmed:0.1" */
+static bool read_op(const char *text, enum reduce_op *op, double *trim)
+{
+	char name[16];
+	const size_t len = strcspn(text, ":");
+
+	if (len >= sizeof name)
+		return false;
+	snprintf(name, sizeof name, "%.*s", (int)len, text);
+	if (reduce_op_by_name(name, op) < 0)
+		return false;
+	*trim = 0;
+	if (*op != REDUCE_TRIMMED)
+		return !text[len];
+	return text[len] && read_weight(text + len + 1, trim) && *trim < 0.5;
+}
+
 /* Can @text be the name of a host? A number can't. */
 static bool is_host(const char *text)
 {
@@ -286,6 +303,13 @@ static int malformed(const struct setting *row, const char *text, const char *su
 	case SETTING_FLAG:
 	case SETTING_QUIET:
 		return err_set(err, ERR_USAGE, fmt, subject, text, "1 or 0");
+	case SETTING_OP:
+		if (strncmp(text, "trimmed", strlen("trimmed")) == 0)
+			return err_set(err, ERR_USAGE, fmt, subject, text,
+			               "trimmed:F with one number F from 0 to below 0.5, such as "
+			               "trimmed:0.1");
+		return err_set(err, ERR_USAGE, "%s: '%s' is not one of %s", subject, text,
+		               setting_choices(row, words, sizeof words));
 	default:
 		return err_set(err, ERR_USAGE, "%s: '%s' is not one of %s", subject, text,
 		               setting_choices(row, words, sizeof words));
@@ -409,7 +433,7 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 			*(const char **)to = text;
 		break;
 	case SETTING_OP:
-		ok = is_word(s, text) && reduce_op_by_name(text, to) == 0;
+		ok = read_op(text, to, other);
 		break;
 	case SETTING_ORDER:
 		ok = is_word(s, text);
@@ -489,7 +513,7 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 {
 	const void *at = (const char *)base + s->offset, *other = (const char *)base + s->other;
 	const char *text;
-	char number[24];
+	char number[24], op[REDUCE_OP_TEXT];
 
 	switch ((enum setting_kind)s->kind) {
 	case SETTING_FLAG:
@@ -501,7 +525,8 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 		buf_put_text(out, text ? text : "not given");
 		return;
 	case SETTING_OP:
-		buf_put_text(out, reduce_op_name(*(const enum reduce_op *)at));
+		buf_put_text(out, reduce_op_text(*(const enum reduce_op *)at,
+		                                 *(const double *)other, op));
 		return;
 	case SETTING_ORDER:
 		buf_put_text(out, *(const bool *)at ? "rank" : "any");

@@ -35,7 +35,7 @@ enum setting_kind {
 	                  */
 	SETTING_DEVICE,  /* struct device_list: cpu, cuda or cuda:N,N,... */
 	/* One of choices or aliases, as the type of the member. */
-	SETTING_OP,       /* enum reduce_op */
+	SETTING_OP,       /* enum reduce_op; of trimmed:F, F is a double at `other`, in [0, 0.5) */
 	SETTING_ORDER,    /* bool: rank */
 	SETTING_DTYPE,    /* enum dtype */
 	SETTING_FORMAT,   /* const struct format * */

@@ -2,8 +2,10 @@
  * The rows of request_settings.c: section, name, letter, argument, kind, member, groups, help,
  * other members of struct setting.
  */
-S(COLLECTIVE, "op", 0, "OP", OP, op, FOR_REDUCE | FOR_BENCH, "reduction operation", .def = "sum",
-  .choices = OPS, .agree = FOR_REDUCE | FOR_BENCH)
+S(COLLECTIVE, "op", 0, "OP", OP, op, FOR_REDUCE | FOR_BENCH,
+  "reduction operation; trimmed:F is the mean of what is left without the least and the greatest "
+  "values, a part F (0 to below 0.5) of all inputs at either end",
+  .def = "sum", .choices = OPS, .other = AT(trim), .agree = FOR_REDUCE | FOR_BENCH)
 S(COLLECTIVE, "order", 0, "ORDER", ORDER, ordered, FOR_REDUCE,
   "order in which numbers are added; rank: in rank order, floats in f64", .def = "any",
   .choices = "any|rank", .agree = FOR_REDUCE)
@@ -12,7 +14,7 @@ S(COLLECTIVE, "weight", 0, "W[,W,...]", WEIGHTS, weights, FOR_AVERAGE,
   "input of weight 0 is ignored",
   .other = AT(nweights), .def = "1", .once = true)
 S(COLLECTIVE, "integers", 0, "HOW", INTEGERS, integers, FOR_AVERAGE,
-  "how to average integers: take the values of rank 0 (first), the same but fail if "
+  "how to average integers, also in a trimmed mean or a median of an even number: take the values of rank 0 (first), the same but fail if "
   "another rank has different values (equal), or round the exact average to the nearest "
   "integer (round)",
   .choices = "first|equal|round", .agree = FOR_AVERAGE)

@@ -78,20 +78,6 @@ UNARY_BY(avg_bool_f64, uint8_t, double, double, (uint8_t)(rint(x / by) >= 1))
 
 /* ---- 64-bit integers: integer arithmetic ---- */
 
-ELEMENT_FN unsigned __int128 divide_to_even(unsigned __int128 x, uint64_t by)
-{
-	unsigned __int128 q = x / by;
-	uint64_t rest = (uint64_t)(x - q * by), missing = by - rest;
-	return q + (rest > missing || (rest == missing && (q & 1)));
-}
-
-ELEMENT_FN __int128 divide_signed(__int128 x, uint64_t by)
-{
-	unsigned __int128 magnitude = (unsigned __int128)x;
-	return x < 0 ? (__int128)(0 - divide_to_even(0 - magnitude, by))
-	             : (__int128)divide_to_even(magnitude, by);
-}
-
 SCALAR_UNARY_BY(avg_i64, int64_t, int64_t, uint64_t, (int64_t)divide_signed(x, by))
 SCALAR_UNARY_BY(avg_i64_i128, int64_t, int128, uint64_t, (int64_t)divide_signed(x, by))
 SCALAR_UNARY_BY(avg_u64, uint64_t, uint64_t, uint64_t, (uint64_t)divide_to_even(x, by))

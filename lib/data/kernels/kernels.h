@@ -58,6 +58,21 @@
 #define UNARY_BY(name, D, S, BY, VALUE)        UNARY_BY_LOOP(KERNEL, ELEMENTWISE, name, D, S, BY, VALUE)
 #define SCALAR_UNARY_BY(name, D, S, BY, VALUE) UNARY_BY_LOOP(, , name, D, S, BY, VALUE)
 
+/* Quotients, rounded to the nearest integer, ties to even. */
+ELEMENT_FN unsigned __int128 divide_to_even(unsigned __int128 x, uint64_t by)
+{
+	unsigned __int128 q = x / by;
+	uint64_t rest = (uint64_t)(x - q * by), missing = by - rest;
+	return q + (rest > missing || (rest == missing && (q & 1)));
+}
+
+ELEMENT_FN __int128 divide_signed(__int128 x, uint64_t by)
+{
+	unsigned __int128 magnitude = (unsigned __int128)x;
+	return x < 0 ? (__int128)(0 - divide_to_even(0 - magnitude, by))
+	             : (__int128)divide_to_even(magnitude, by);
+}
+
 /* reduce_kernel for one family of types; NULL for others. */
 reduce_fn *reduce_kernel_integer(enum reduce_op op, enum dtype dtype); /* and bool, i128 */
 reduce_fn *reduce_kernel_float(enum reduce_op op, enum dtype acc, enum dtype dtype);

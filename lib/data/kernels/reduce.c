@@ -2,17 +2,21 @@
  * reduce_float.c and reduce_complex.c. */
 #include "lib/data/kernels/reduce.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "lib/data/kernels/joint.h"
 #include "lib/data/kernels/kernels.h"
 
 /* ---- names and rules ---- */
 
 static const char *const op_names[REDUCE_OPS] = {
-        [REDUCE_SUM] = "sum", [REDUCE_PROD] = "prod", [REDUCE_MIN] = "min",
-        [REDUCE_MAX] = "max", [REDUCE_AVG] = "avg",   [REDUCE_BAND] = "band",
-        [REDUCE_BOR] = "bor", [REDUCE_BXOR] = "bxor", [REDUCE_LAND] = "land",
-        [REDUCE_LOR] = "lor", [REDUCE_LXOR] = "lxor",
+        [REDUCE_SUM] = "sum",         [REDUCE_PROD] = "prod", [REDUCE_MIN] = "min",
+        [REDUCE_MAX] = "max",         [REDUCE_AVG] = "avg",   [REDUCE_BAND] = "band",
+        [REDUCE_BOR] = "bor",         [REDUCE_BXOR] = "bxor", [REDUCE_LAND] = "land",
+        [REDUCE_LOR] = "lor",         [REDUCE_LXOR] = "lxor", [REDUCE_MEDIAN] = "median",
+        [REDUCE_TRIMMED] = "trimmed",
 };
 
 const char *reduce_op_name(enum reduce_op op)
@@ -31,8 +35,29 @@ int reduce_op_by_name(const char *name, enum reduce_op *out)
 	return -1;
 }
 
+const char *reduce_op_text(enum reduce_op op, double trim, char text[REDUCE_OP_TEXT])
+{
+	char number[32];
+
+	snprintf(number, sizeof(number), "%.15g", trim);
+	if (strtod(number, NULL) < trim || strtod(number, NULL) > trim)
+		snprintf(number, sizeof(number), "%.17g", trim);
+	for (char *c = number; *c; c++) /* the program's locale may have another point */
+		*c = strchr("0123456789e+-", *c) ? *c : '.';
+	snprintf(text, REDUCE_OP_TEXT, "%s%s%s", op_names[op], op == REDUCE_TRIMMED ? ":" : "",
+	         op == REDUCE_TRIMMED ? number : "");
+	return text;
+}
+
+bool reduce_is_joint(enum reduce_op op)
+{
+	return op == REDUCE_MEDIAN || op == REDUCE_TRIMMED;
+}
+
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype)
 {
+	if (reduce_is_joint(op))
+		return joint_defined(dtype);
 	return reduce_kernel(op, dtype, dtype, false) != NULL;
 }
 

@@ -30,14 +30,25 @@ enum reduce_op {
 	REDUCE_LAND, /* logical; the result is 0 or 1 */
 	REDUCE_LOR,
 	REDUCE_LXOR,
+	REDUCE_MEDIAN, /* joint operations (joint.h): no folds of pairs, so they have no kernels
+	                  here */
+	REDUCE_TRIMMED,
 	REDUCE_OPS
 };
 
 const char *reduce_op_name(enum reduce_op);
 int reduce_op_by_name(const char *name, enum reduce_op *out); /* 0, or -1: unknown */
 
+/* "sum"; of a trimmed mean with @trim: "trimmed:0.1". Returns @text. */
+#define REDUCE_OP_TEXT 40
+const char *reduce_op_text(enum reduce_op, double trim, char text[REDUCE_OP_TEXT]);
+
+/* Is it a joint operation, and no fold of pairs? */
+bool reduce_is_joint(enum reduce_op op);
+
 /* Is @op defined on @dtype? Bitwise and logical operations: integers and bool; avg: floats and
- * complex; min and max: not complex. For bool, sum is "or" and prod is "and", as in numpy. */
+ * complex; min and max: not complex; joint operations: integers and floats. For bool, sum is "or"
+ * and prod is "and", as in numpy. */
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype);
 
 /* Do the bits of a result depend on the order of the operands? (sum, prod and avg of floats and
