@@ -55,7 +55,7 @@ static void print_algorithm(const struct table *t, const struct coll_algorithm *
 	if (*a->restrictions)
 		table_remark(t, REMARKS, a->restrictions);
 	if (a->flags & COLL_JOINT)
-		table_remark(t, REMARKS, "also median and trimmed:F");
+		table_remark(t, REMARKS, "also median, trimmed:F, ties:D and dare:D,SEED");
 	table_remark(t, REMARKS, a->source);
 }
 

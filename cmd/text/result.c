@@ -23,7 +23,7 @@ static const char *op_of(const struct coll_request *r)
 {
 	static char text[REDUCE_OP_TEXT];
 	bool has = r->work == WORK_COLLECTIVE && coll_reduces(r->kind);
-	return has ? reduce_op_text(r->op, r->trim, text) : NULL;
+	return has ? reduce_op_text(r->op, &r->param, text) : NULL;
 }
 
 static const char *requested_of(const struct coll_request *r)

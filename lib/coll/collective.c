@@ -165,7 +165,7 @@ static int list_vectors(struct collective *c, struct err *err)
 		        .ordered = c->request->ordered,
 		        .defer_final = v->defer_final,
 		        .divisor = a->divisor,
-		        .trim = c->request->trim,
+		        .trim = request_run_part(c->request),
 		        .windows = v->windows,
 		};
 		t->vectors[i].args.devices = devices_count(c->life->devices);
@@ -264,7 +264,7 @@ static int connect_all(struct coll *life, struct err *err)
 	struct collective *c = life->state;
 	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 ||
 	    written_check_data(c, err) < 0 || input_stats_scan(c, err) < 0 ||
-	    elements_prepare(c, err) < 0)
+	    elements_prepare(c, err) < 0 || origin_prepare(c, err) < 0)
 		return -1;
 	return drive_connect(&c->transfer.drive, err);
 }
@@ -469,6 +469,7 @@ static void release(struct coll *life)
 {
 	struct collective *c = life->state;
 	elements_release(c);
+	origin_release(c);
 	input_stats_release(c);
 	preview_release(c);
 	files_release(c);

@@ -17,6 +17,7 @@
 #include "lib/coll/agreement/agreement.h"
 #include "lib/coll/agreement/planner.h"
 #include "lib/coll/drive.h"
+#include "lib/coll/files/origin.h"
 #include "lib/coll/files/tensor_table.h"
 #include "lib/coll/task.h"
 #include "lib/data/files/extents.h"
@@ -45,6 +46,8 @@ struct transfer {
 	struct selected_tensor *selected; /* at the root of a broadcast with include or exclude */
 	size_t nselected;
 	struct tensor *beside; /* with request.with_files: [nbeside of the input], as its files */
+
+	struct origin origin; /* with request.origin */
 
 	struct sink *sink;    /* NULL: no output */
 	int copies;           /* number of outputs with the same bytes */
@@ -133,6 +136,11 @@ char *files_in_folder(const char *folder, const char *path, struct err *err);
 char *files_each_output(const char *folder, const struct dataset *d, struct err *err);
 /* The list entry of the file or folder @st (NULL: a pipe). It owns @copy, its malloced name. */
 struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
+/* Does @d have the tensors of @first? The error names both files. */
+int files_check_alike(const struct dataset *d, const struct dataset *first, struct err *err);
+/* Append the places of the tensor's bytes, in file set @set. */
+int files_map_tensor(struct extents *in, int set, const struct tensor *t, bool swapped,
+                     struct err *err);
 /* Set vector_files.in: the extents that this rank reads. */
 int files_map_inputs(struct collective *, struct err *err);
 
@@ -176,6 +184,8 @@ int gathered_map(struct collective *, int vector, struct err *err);
 /* ---- elements.c: fileio_ops ---- */
 
 int elements_prepare(struct collective *, struct err *err);
+/* The index, among the vector's tensors, of the one that contains element @at. */
+size_t elements_tensor(const struct collective *, const struct vector *, uint64_t at);
 int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
                   struct err *err);
 int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,

@@ -219,7 +219,7 @@ static int joint_init(struct vector_ops *p, struct err *err)
 {
 	const struct exec_vector *conf = p->conf;
 	const uint64_t n = coll_contributions(&conf->args);
-	if (!joint_defined(p->dtype) || n < 1 || n > JOINT_MOST)
+	if (!reduce_op_defined(conf->op, p->dtype) || n < 1 || n > JOINT_MOST)
 		return err_set(err, ERR_OTHER,
 		               "%s of %" PRIu64 " contributions of %s cannot be computed",
 		               reduce_op_name(conf->op), n, dtype_name(p->dtype));

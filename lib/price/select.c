@@ -1,4 +1,5 @@
 #include "algorithms/table.h"
+#include "lib/data/kernels/delta.h"
 #include "lib/price/cost.h"
 #include "lib/price/select.h"
 
@@ -82,6 +83,8 @@ enum dtype select_wire(const struct select_args *a, const struct coll_algorithm 
 {
 	const enum dtype d = reduced_in(a, alg), out = a->out ? a->out : a->dtype;
 
+	if (a->origin) /* the output is rounded when the origin is added */
+		return a->ordered ? DTYPE_F64 : delta_dtype(a->dtype);
 	if (out == d || out == a->dtype)
 		return d;
 	if (!coll_reduces(a->kind) && convert_kernel(out, d))

@@ -59,6 +59,7 @@ struct select_args {
 	bool weighted;         /* an average with --weight */
 	bool folds;            /* some rank has several inputs */
 	const uint32_t *joint; /* as in struct coll_args: of a joint operation */
+	bool origin;           /* contributions are differences to --origin */
 	bool ordered;          /* --order rank */
 	bool divergent;        /* --allow-divergent */
 	bool insecure;         /* --insecure */

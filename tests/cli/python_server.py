@@ -15,7 +15,7 @@ import sys
 import traceback
 
 sys.dont_write_bytecode = True
-MODULES = {name: __import__(name) for name in ("oracle", "dtypes", "checkpoint", "convert", "torch_oracle", "consolidate")}
+MODULES = {name: __import__(name) for name in ("oracle", "dtypes", "checkpoint", "convert", "merge", "torch_oracle", "consolidate")}
 
 
 def run(module, arguments):

@@ -319,6 +319,23 @@ static int by_value(const void *pa, const void *pb)
 	return !!signbit(b) - !!signbit(a);
 }
 
+/* @x is ascending. */
+static double ties(const double *x, int n)
+{
+	double above = 0, below = 0;
+	int nabove = 0, nbelow = 0;
+
+	for (int i = 0; i < n; i++) {
+		above += x[i] > 0 ? x[i] : 0;
+		below += x[i] < 0 ? x[i] : 0;
+		nabove += x[i] > 0;
+		nbelow += x[i] < 0;
+	}
+	if (above + below >= 0)
+		return nabove ? above / nabove : 0;
+	return nbelow ? below / nbelow : 0; /* also where the sum is NaN */
+}
+
 static double joint_number(enum reduce_op op, double trim, double *x, int n)
 {
 	const int cut = op == REDUCE_TRIMMED ? joint_cut(trim, n) : (n - 1) / 2;
@@ -328,6 +345,8 @@ static double joint_number(enum reduce_op op, double trim, double *x, int n)
 		if (isnan(x[i]))
 			return (double)NAN;
 	qsort(x, (size_t)n, sizeof(*x), by_value);
+	if (op == REDUCE_TIES)
+		return ties(x, n);
 	sum = x[cut];
 	for (int i = cut + 1; i < n - cut; i++)
 		sum += x[i];

@@ -472,12 +472,13 @@ OPTIONS_TEST(choices)
 	assert_int_equal(l.o.request.files.dtype, DTYPE_BF16);
 	accepts(&l, "allreduce x --dtype float32");
 	assert_int_equal(l.o.request.files.dtype, DTYPE_F32);
-	refuses("allreduce x --op su", "--op: 'su' is not one of sum, prod, min, max, avg, band, "
-	                               "bor, bxor, land, lor, lxor, median, trimmed:F");
+	refuses("allreduce x --op su",
+	        "--op: 'su' is not one of sum, prod, min, max, avg, band, "
+	        "bor, bxor, land, lor, lxor, median, trimmed:F, ties:D, dare:D,SEED");
 	refuses("allreduce x --order=", "--order: '' is not one of any, rank");
 	refuses("allreduce x --op sum|prod", "--op: 'sum|prod' is not one of sum, prod, min, max, "
 	                                     "avg, band, bor, bxor, land, lor, lxor, median, "
-	                                     "trimmed:F");
+	                                     "trimmed:F, ties:D, dare:D,SEED");
 }
 
 OPTIONS_TEST(trimmed_means)
@@ -504,7 +505,8 @@ OPTIONS_TEST(trimmed_means)
 		snprintf(line, sizeof line, "allreduce x --op %s", right[i].text);
 		accepts(&l, line);
 		assert_int_equal(l.o.request.op, i < 5 ? REDUCE_TRIMMED : REDUCE_MEDIAN);
-		assert_true(l.o.request.trim >= right[i].trim && l.o.request.trim <= right[i].trim);
+		assert_true(l.o.request.param.part >= right[i].trim &&
+		            l.o.request.param.part <= right[i].trim);
 		buf_init(&b, 100);
 		assert_int_equal(
 		        setting_text(request_setting(&l.o.request, "op"), &l.o.request, &b, &err),
@@ -524,7 +526,7 @@ OPTIONS_TEST(trimmed_means)
 	}
 	refuses("allreduce x --op median:1", "--op: 'median:1' is not one of sum, prod, min, max, "
 	                                     "avg, band, bor, bxor, land, lor, lxor, median, "
-	                                     "trimmed:F");
+	                                     "trimmed:F, ties:D, dare:D,SEED");
 }
 
 OPTIONS_TEST(outputs)
@@ -917,6 +919,10 @@ static void two_values(const struct setting *s, const char *values[2], char buf[
 	case SETTING_PORTS:
 		strcpy(buf[0], "7000-7010");
 		strcpy(buf[1], "8000-8010");
+		break;
+	case SETTING_NUMBER:
+		strcpy(buf[0], "-0.5");
+		strcpy(buf[1], "2");
 		break;
 	case SETTING_WEIGHTS:
 	case SETTING_ROWS:

@@ -35,6 +35,10 @@ static uint64_t order_of(const struct agreement *a)
 static bool same_order(const struct collective *c)
 {
 	const struct dataset *in = c->transfer.inputs;
+	const struct inspection *origin = &c->transfer.origin.file;
+	for (size_t i = 0; origin->open && i < in[0].ntensors; i++)
+		if (origin->data.tensors[i].fortran != in[0].tensors[i].fortran)
+			return false;
 	for (int k = 1; !c->request->each && k < c->transfer.ninputs; k++)
 		for (size_t i = 0; i < in[k].ntensors; i++)
 			if (in[k].tensors[i].fortran != in[0].tensors[i].fortran)

@@ -101,6 +101,8 @@ static inline bool agreement_is_beside(const struct agreement *a, int i)
 }
 /* Do all ranks get the same bits? Once the algorithms are known. */
 bool agreement_replicates(const struct agreement *, const struct coll_request *);
+/* Are the vector's contributions differences to request.origin? */
+bool vector_is_delta(const struct vector *, const struct coll_request *);
 /* Does @alg give the ranks results that differ in their bits? */
 bool vector_diverges(const struct vector *, const struct coll_algorithm *alg);
 

@@ -67,6 +67,7 @@ int agree_facts(struct collective *c, struct intent *in, struct err *err)
 	c->table = (struct tensor_table){.n = c->agreed.ntensors, .at = tensor_entry, .ctx = c};
 	if (input_facts(c, in, err) < 0)
 		return -1;
+	origin_fact(c, in);
 	if (rules->rooted)
 		number_fact(in, "--root", c->agreed.root);
 	/* Of a scatter only the root's counts matter, but who gives some must give the same. */

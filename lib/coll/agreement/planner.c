@@ -30,7 +30,7 @@ static const struct coll_rules *rules_of(const struct planner *p)
 
 static bool is_joint(const struct planner *p)
 {
-	return coll_reduces(p->request->kind) && reduce_is_joint(p->request->op);
+	return request_is_joint(p->request);
 }
 
 struct offer_form offer_form_of(const struct coll_request *r, int size)
@@ -46,7 +46,7 @@ struct terms_form terms_form_of(const struct coll_request *r, int rank, int size
 	return (struct terms_form){.size = size,
 	                           .nclaims = nclaims,
 	                           .rows = coll_rules(r->kind)->cut == CUT_JOINED,
-	                           .joint = coll_reduces(r->kind) && reduce_is_joint(r->op),
+	                           .joint = request_is_joint(r),
 	                           .from = r->kind == COLL_ALLTOALL,
 	                           .gathered = request_gathers_files(r) && rank == root};
 }
@@ -295,6 +295,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .op = v->op,
 	        .dtype = v->dtype,
 	        .out = request_output_dtype(r, v->dtype),
+	        .origin = vector_is_delta(v, r),
 	        .weighted = p->weighted,
 	        .joint = joint_of(p, v),
 	        .folds = plan->total_inputs > (uint64_t)p->agreed->size,

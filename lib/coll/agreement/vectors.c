@@ -6,11 +6,17 @@
 #include <string.h>
 
 #include "lib/coll/agreement/agreement.h"
+#include "lib/data/kernels/delta.h"
 
 bool vector_diverges(const struct vector *v, const struct coll_algorithm *alg)
 {
 	return coll_reduces(v->kind) && (alg->flags & COLL_DIVERGENT) &&
 	       reduce_order_matters(v->op, v->dtype);
+}
+
+bool vector_is_delta(const struct vector *v, const struct coll_request *r)
+{
+	return r->origin && v->kind == r->kind;
 }
 
 bool agreement_replicates(const struct agreement *a, const struct coll_request *r)
@@ -50,6 +56,13 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
 		               text);
 	if (!coll_reduces(r->kind) || (dtype_is_integer(d) && taken))
 		return 0;
+	if (r->origin && delta_dtype(d) != DTYPE_NONE)
+		return 0;
+	if (r->origin)
+		return err_set(err, ERR_USAGE, "%s: --origin is not defined on %s%s%s", text,
+		               dtype_name(d),
+		               dtype_is_integer(d) ? ": give --integers first or equal" : "",
+		               or_exclude);
 	if (mean && dtype_is_integer(d) && (r->op == REDUCE_AVG || reduce_op_defined(r->op, d)))
 		return r->integers
 		               ? 0
@@ -68,10 +81,10 @@ void vector_serve(struct vector *v, const struct agreement *a, const struct coll
                   int ninputs)
 {
 	bool rows = coll_rules(r->kind)->cut == CUT_ROWS;
-	bool mean = r->op == REDUCE_AVG || reduce_is_joint(r->op);
+	bool mean = r->op == REDUCE_AVG || request_is_joint(r);
 	bool whole = mean && dtype_is_integer(v->dtype) && coll_reduces(r->kind);
 	v->kind = r->kind;
-	v->op = r->op;
+	v->op = request_run_op(r);
 	v->root = a->root;
 	v->ninputs = r->each || a->content == CONTENT_BYTES ? 1 : ninputs;
 	v->equal = v->stores_block = false;
@@ -189,7 +202,7 @@ static int make_vectors(struct agreement *a, const struct coll_request *r, int n
 {
 	size_t count[DTYPES] = {0};
 	/* A job needs at least one vector. Files without tensors get one without elements. */
-	enum dtype of_none = r->op == REDUCE_AVG || reduce_is_joint(r->op) ? DTYPE_F32 : DTYPE_U8;
+	enum dtype of_none = r->op == REDUCE_AVG || request_is_joint(r) ? DTYPE_F32 : DTYPE_U8;
 	for (size_t i = 0; i < a->ntensors; i++)
 		count[a->tensors[i].tensor.dtype]++;
 	if (!(a->vectors = err_calloc(DTYPES, sizeof *a->vectors, "the vectors", err)))

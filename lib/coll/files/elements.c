@@ -23,8 +23,7 @@ static struct moved moved_of(const struct collective *c, int vector)
 
 /* ---- tensors of a range ---- */
 
-/* The tensor of @v that contains element @at. */
-static size_t tensor_index(const struct collective *c, const struct vector *v, uint64_t at)
+size_t elements_tensor(const struct collective *c, const struct vector *v, uint64_t at)
 {
 	size_t lo = 0, hi = v->ntensors;
 	while (hi - lo > 1) {
@@ -48,7 +47,7 @@ static int visit_tensors(const struct moved *m, int input, const uint8_t *buf, c
 {
 	const struct vector *v = m->v;
 	size_t esize = dtype_size(v->dtype);
-	for (size_t i = tensor_index(m->c, v, pos); n; i++) {
+	for (size_t i = elements_tensor(m->c, v, pos); n; i++) {
 		const struct vector_tensor *t = &m->c->agreed.tensors[v->tensors[i]];
 		bool last = i + 1 == v->ntensors;
 		uint64_t left = last ? n : t->at + t->tensor.count - pos;
@@ -141,7 +140,8 @@ int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uin
 	size_t wide = dtype_size(v->wire);
 	const double weight = ldexp(request_weight(c->request, input), -c->agreed.exponent);
 	bool weigh = v->op == REDUCE_AVG && c->agreed.weighted && weight != 1;
-	if (v->wire == v->dtype && !weigh) {
+	const bool delta = vector_is_delta(v, c->request);
+	if (v->wire == v->dtype && !weigh && !delta) {
 		if (read_counted(&m, input, buf, pos, n, err) < 0)
 			return -1;
 		settle_truth(v, buf, n);
@@ -152,6 +152,10 @@ int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uin
 		len = n - i < STAGING / wide ? n - i : STAGING / wide;
 		if (read_counted(&m, input, staging, pos + i, len, err) < 0)
 			return -1;
+		if (delta && origin_subtract(c, vector, input, to, staging, pos + i, len, err) < 0)
+			return -1;
+		if (delta)
+			continue;
 		if (weigh)
 			scale_kernel(v->wire, v->dtype)(to, staging, weight, len);
 		else
@@ -262,12 +266,17 @@ int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_
 	size_t wide = dtype_size(v->wire);
 	bool divide = final && v->op == REDUCE_AVG;
 	bool counts = c->request->stats && v->out != v->dtype;
-	if (v->wire == v->out && !divide)
+	bool delta = vector_is_delta(v, c->request);
+	if (v->wire == v->out && !divide && !delta)
 		return store(&m, buf, pos, n, err);
 	for (uint64_t i = 0, len; i < n; i += len) {
 		const uint8_t *from = (const uint8_t *)buf + i * wide;
 		len = n - i < STAGING / wide ? n - i : STAGING / wide;
-		if (divide)
+		if (delta && origin_add(c, vector, staging, from, pos + i, len, err) < 0)
+			return -1;
+		if (delta)
+			; /* done */
+		else if (divide)
 			final_kernel(v->out, v->wire)(staging, from, c->agreed.divisor, len);
 		else
 			convert_kernel(v->out, v->wire)(staging, from, len);

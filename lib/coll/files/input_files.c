@@ -109,13 +109,9 @@ static int check_input(const struct collective *c, const struct dataset *d, stru
 	return 0;
 }
 
-/* Inputs that are reduced locally must have the same tensors. */
-static int check_alike(const struct collective *c, const struct dataset *d, struct err *err)
+int files_check_alike(const struct dataset *d, const struct dataset *first, struct err *err)
 {
-	const struct dataset *first = &c->transfer.inputs[0];
 	char shape[ARRAY_SHAPE_TEXT], first_shape[ARRAY_SHAPE_TEXT];
-	if (d == first || c->request->each || c->request->consolidate)
-		return 0;
 	if (!dataset_is_array(d) || !dataset_is_array(first))
 		return dataset_same(d, first, err);
 	const struct tensor *t = d->tensors, *with = first->tensors;
@@ -128,6 +124,15 @@ static int check_alike(const struct collective *c, const struct dataset *d, stru
 		return err_set(err, ERR_INPUT, "%s: shape %s differs from %s of %s", d->path, shape,
 		               first_shape, first->path);
 	return 0;
+}
+
+/* Inputs that are reduced locally must have the same tensors. */
+static int check_alike(const struct collective *c, const struct dataset *d, struct err *err)
+{
+	const struct dataset *first = &c->transfer.inputs[0];
+	if (d == first || c->request->each || c->request->consolidate)
+		return 0;
+	return files_check_alike(d, first, err);
 }
 
 /* Outputs of a file with other values than tensors lack these, unless they are copies of it. */
@@ -247,20 +252,26 @@ static int turn(void *ctx, struct err *err)
 		if (dataset_to_c_order(&c->transfer.inputs[i],
 		                       budget_turning(c->request->settings.memory), err) < 0)
 			return -1;
-	return 0;
+	struct inspection *origin = &c->transfer.origin.file;
+	return origin->open ? dataset_to_c_order(&origin->data,
+	                                         budget_turning(c->request->settings.memory), err)
+	                    : 0;
 }
 
 /* Convert the inputs from Fortran order to C order. A dry run reads no elements: it only notes the
  * new order. */
 static int turn_inputs(struct collective *c, struct err *err)
 {
-	for (int k = 0; k < c->transfer.ninputs; k++)
-		for (size_t i = 0; i < c->transfer.inputs[k].ntensors; i++) {
-			struct tensor *t = &c->transfer.inputs[k].tensors[i];
-			if (t->fortran && !c->request->dry_run)
+	struct inspection *origin = &c->transfer.origin.file;
+	for (int k = 0; k < c->transfer.ninputs + origin->open; k++) {
+		struct dataset *d =
+		        k < c->transfer.ninputs ? &c->transfer.inputs[k] : &origin->data;
+		for (size_t i = 0; i < d->ntensors; i++) {
+			if (d->tensors[i].fortran && !c->request->dry_run)
 				return job_run_in_thread(c->life->job, turn, c, err);
-			t->fortran = false;
+			d->tensors[i].fortran = false;
 		}
+	}
 	return 0;
 }
 
@@ -468,7 +479,7 @@ int files_open_inputs(struct collective *c, struct err *err)
 	if (ret == 0)
 		ret = take_inputs(c, &paths, err);
 	paths_release(&paths);
-	if (ret < 0 || take_beside(c, err) < 0)
+	if (ret < 0 || take_beside(c, err) < 0 || origin_open(c, err) < 0)
 		return -1;
 	if (c->request->kind == COLL_BROADCAST && choose_content(c, err) < 0)
 		return -1;
@@ -490,9 +501,8 @@ int files_settle_order(struct collective *c, struct err *err)
 
 /* ---- places of the bytes ---- */
 
-/* Append the places of the tensor's bytes. */
-static int map_tensor(struct extents *in, int set, const struct tensor *t, bool swapped,
-                      struct err *err)
+int files_map_tensor(struct extents *in, int set, const struct tensor *t, bool swapped,
+                     struct err *err)
 {
 	if (!t->npieces)
 		return extents_add(in, set, t->file, t->offset, t->bytes, swapped, err);
@@ -510,7 +520,7 @@ static int map_tensors(const struct collective *c, const struct vector *v, int i
 		const struct vector_tensor *of = &c->agreed.tensors[v->tensors[i]];
 		int set = c->request->each ? of->input : input;
 		const struct tensor *t = &c->transfer.inputs[set].tensors[of->index];
-		if (map_tensor(in, set, t, t->swapped, err) < 0)
+		if (files_map_tensor(in, set, t, t->swapped, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -537,7 +547,7 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 		if (extents_add(in, t->ninputs, f, 0, head, false, err) < 0)
 			return -1;
 		for (; s < end && s->to.file == f; s++)
-			if (map_tensor(in, s->set, s->tensor, false, err) < 0)
+			if (files_map_tensor(in, s->set, s->tensor, false, err) < 0)
 				return -1;
 	}
 	return 0;

@@ -612,6 +612,9 @@ int files_seal(struct collective *c, struct err *err)
 	for (int i = 0; i < c->transfer.ninputs; i++)
 		if (dataset_unchanged(&c->transfer.inputs[i], err) < 0)
 			return -1;
+	if (c->transfer.origin.file.open &&
+	    dataset_unchanged(&c->transfer.origin.file.data, err) < 0)
+		return -1;
 	if (!c->transfer.sink)
 		return 0;
 	if (finish_digests(c, err) < 0)

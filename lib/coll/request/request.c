@@ -96,9 +96,9 @@ int request_check_joint(const struct coll_request *r, const struct coll_algorith
 {
 	char names[256] = "", op[REDUCE_OP_TEXT];
 
-	if (!reduce_is_joint(r->op))
+	if (!request_is_joint(r))
 		return 0;
-	reduce_op_text(r->op, r->trim, op);
+	reduce_op_text(r->op, &r->param, op);
 	if (r->devices.wanted)
 		return err_set(err, ERR_USAGE,
 		               "--device: --op %s is computed in host memory: remove --device", op);
@@ -150,6 +150,28 @@ enum dtype request_output_dtype(const struct coll_request *r, enum dtype dtype)
 	return dtype_converted(dtype, r->output_dtype);
 }
 
+bool request_is_joint(const struct coll_request *r)
+{
+	return coll_reduces(r->kind) && (reduce_is_joint(r->op) || r->origin);
+}
+
+/* A trimmed mean of which nothing is cut is the mean, in an order that does not depend on that of
+ * the contributions. */
+static bool runs_as_mean(const struct coll_request *r)
+{
+	return r->op == REDUCE_DARE || (r->origin && (r->op == REDUCE_SUM || r->op == REDUCE_AVG));
+}
+
+enum reduce_op request_run_op(const struct coll_request *r)
+{
+	return runs_as_mean(r) ? REDUCE_TRIMMED : r->op;
+}
+
+double request_run_part(const struct coll_request *r)
+{
+	return r->op == REDUCE_TRIMMED ? r->param.part : 0;
+}
+
 bool request_is_weighted(const struct coll_request *r)
 {
 	bool weighted = false;
@@ -191,9 +213,30 @@ static int check_names(const struct coll_request *r, struct err *err)
 	return paths_check_all((char *const *)r->outputs, r->noutputs, err);
 }
 
+static int check_origin(const struct coll_request *r, struct err *err)
+{
+	if (!r->origin && r->have_scale)
+		return err_set(err, ERR_USAGE, "--scale: needs --origin");
+	if (!r->origin && (r->op == REDUCE_TIES || r->op == REDUCE_DARE))
+		return err_set(err, ERR_USAGE,
+		               "--op %s: merges differences to an origin: give --origin FILE",
+		               reduce_op_name(r->op));
+	if (!r->origin)
+		return 0;
+	if (r->op != REDUCE_SUM && r->op != REDUCE_AVG && !reduce_is_joint(r->op))
+		return err_set(err, ERR_USAGE,
+		               "--origin: differences cannot be merged by --op %s: expected sum, "
+		               "avg, median, trimmed:F, ties:D or dare:D,SEED",
+		               reduce_op_name(r->op));
+	if (r->each)
+		return err_set(err, ERR_USAGE,
+		               "--origin: is one file, and --each has several: remove one of them");
+	return 0;
+}
+
 static int check_reduction(const struct coll_request *r, struct err *err)
 {
-	if (request_check_op(r->kind, r->op, err) < 0)
+	if (request_check_op(r->kind, r->op, err) < 0 || check_origin(r, err) < 0)
 		return -1;
 	if (r->nweights > 1 && r->each)
 		return err_set(err, ERR_USAGE,

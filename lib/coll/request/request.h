@@ -72,10 +72,13 @@ struct coll_request {
 	bool stats;   /* look for NaN and Inf in the inputs */
 	bool same; /* verify: all files of all ranks must be equal, not only those with one index */
 
-	enum reduce_op op; /* REDUCE_SUM if the collective has no operation */
-	double trim;       /* REDUCE_TRIMMED: the part that is left out at either end */
-	bool ordered;      /* reduce in rank order, and floats in f64 */
-	bool divergent;    /* allow results whose last bits differ between ranks */
+	enum reduce_op op;         /* REDUCE_SUM if the collective has no operation */
+	struct reduce_param param; /* the operation's numbers */
+	const char *origin; /* file of the origin of the contributions; NULL: they are the inputs */
+	double scale;       /* with origin: the factor of what is added to it */
+	bool have_scale;
+	bool ordered;    /* reduce in rank order, and floats in f64 */
+	bool divergent;  /* allow results whose last bits differ between ranks */
 	double *weights; /* [nweights] of this rank's inputs in an average: one for all, or one for
 	                  * each; NULL: 1 */
 	int nweights;
@@ -139,6 +142,11 @@ int request_check_weights(const struct coll_request *, int n, struct err *err);
 double request_weight(const struct coll_request *, int input);
 /* The element type of the output for elements of @dtype. */
 enum dtype request_output_dtype(const struct coll_request *, enum dtype);
+/* Are all contributions to an element needed at once, and not added in pairs? */
+bool request_is_joint(const struct coll_request *);
+/* The operation that the executor runs, and its part. */
+enum reduce_op request_run_op(const struct coll_request *);
+double request_run_part(const struct coll_request *);
 /* Is some weight not 1? */
 bool request_is_weighted(const struct coll_request *);
 

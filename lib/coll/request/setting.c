@@ -115,21 +115,46 @@ static bool read_weight(const char *text, double *out)
 	return !*end && end != text && w >= 0 && w <= 1e300 && errno != ERANGE;
 }
 
-/* "sum", "trimmed:0.1" */
-static bool read_op(const char *text, enum reduce_op *op, double *trim)
+static bool read_number(const char *text, double *out)
 {
-	char name[16];
-	const size_t len = strcspn(text, ":");
+	const bool minus = *text == '-';
 
-	if (len >= sizeof name)
+	if (!read_weight(text + minus, out))
+		return false;
+	*out = minus ? -*out : *out;
+	return true;
+}
+
+/* ",7": a seed of 64 bits. */
+static bool read_seed(const char *text, uint64_t *out)
+{
+	return *text++ == ',' && digits_read(&text, out) && !*text;
+}
+
+/* "sum", "trimmed:0.1", "dare:0.5,7" */
+static bool read_op(const char *text, enum reduce_op *op, struct reduce_param *param)
+{
+	char name[16], part[32];
+	const size_t len = strcspn(text, ":"), end = text[len] ? strcspn(text + len + 1, ",") : 0;
+
+	if (len >= sizeof name || end >= sizeof part)
 		return false;
 	snprintf(name, sizeof name, "%.*s", (int)len, text);
 	if (reduce_op_by_name(name, op) < 0)
 		return false;
-	*trim = 0;
-	if (*op != REDUCE_TRIMMED)
+	*param = (struct reduce_param){0};
+	if (!reduce_has_part(*op))
 		return !text[len];
-	return text[len] && read_weight(text + len + 1, trim) && *trim < 0.5;
+	if (!text[len])
+		return false;
+	snprintf(part, sizeof part, "%.*s", (int)end, text + len + 1);
+	text += len + 1 + end;
+	if (!read_weight(part, &param->part))
+		return false;
+	if (*op == REDUCE_TRIMMED)
+		return !*text && param->part < 0.5;
+	return param->part > 0 && param->part <= 1 &&
+	       (*op == REDUCE_DARE ? read_seed(text, &param->seed) : !*text);
 }
 
 /* Can @text be the name of a host? A number can't. */
@@ -292,6 +317,8 @@ static int malformed(const struct setting *row, const char *text, const char *su
 	case SETTING_WEIGHTS:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               "a weight, such as 1 or 0.25, or a list of them, such as 1,0.25");
+	case SETTING_NUMBER:
+		return err_set(err, ERR_USAGE, fmt, subject, text, "a number, such as 0.5 or -1");
 	case SETTING_PORTS:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               "a range of ports, such as 7000-7100");
@@ -308,6 +335,14 @@ static int malformed(const struct setting *row, const char *text, const char *su
 			return err_set(err, ERR_USAGE, fmt, subject, text,
 			               "trimmed:F with one number F from 0 to below 0.5, such as "
 			               "trimmed:0.1");
+		if (strncmp(text, "ties", strlen("ties")) == 0)
+			return err_set(err, ERR_USAGE, fmt, subject, text,
+			               "ties:D with one number D from above 0 to 1, such as "
+			               "ties:0.2");
+		if (strncmp(text, "dare", strlen("dare")) == 0)
+			return err_set(err, ERR_USAGE, fmt, subject, text,
+			               "dare:D,SEED with a number D from above 0 to 1 and a "
+			               "whole number, such as dare:0.5,7");
 		return err_set(err, ERR_USAGE, "%s: '%s' is not one of %s", subject, text,
 		               setting_choices(row, words, sizeof words));
 	default:
@@ -408,6 +443,9 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		break;
 	case SETTING_PORTS:
 		ok = read_ports(text, s->min, s->max, to, other);
+		break;
+	case SETTING_NUMBER:
+		ok = read_number(text, to);
 		break;
 	case SETTING_WEIGHTS:
 		ret = read_weights(text, to, other, err);
@@ -526,7 +564,7 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 		return;
 	case SETTING_OP:
 		buf_put_text(out, reduce_op_text(*(const enum reduce_op *)at,
-		                                 *(const double *)other, op));
+		                                 (const struct reduce_param *)other, op));
 		return;
 	case SETTING_ORDER:
 		buf_put_text(out, *(const bool *)at ? "rank" : "any");
@@ -544,6 +582,9 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 	case SETTING_RATE:
 	case SETTING_DURATION:
 		snprintf(number, sizeof number, "%" PRIu64, *(const uint64_t *)at);
+		break;
+	case SETTING_NUMBER:
+		snprintf(number, sizeof number, "%a", *(const double *)at);
 		break;
 	default:
 		snprintf(number, sizeof number, "%d", *(const int *)at);

@@ -33,9 +33,10 @@ enum setting_kind {
 	SETTING_ROWS,     /* uint64_t *, malloced, and an int at `other`: N,N,... */
 	SETTING_WEIGHTS, /* double *, malloced, each >= 0 and finite, and an int at `other`: W,W,...
 	                  */
+	SETTING_NUMBER,  /* double, finite */
 	SETTING_DEVICE,  /* struct device_list: cpu, cuda or cuda:N,N,... */
 	/* One of choices or aliases, as the type of the member. */
-	SETTING_OP,       /* enum reduce_op; of trimmed:F, F is a double at `other`, in [0, 0.5) */
+	SETTING_OP,       /* enum reduce_op, and a struct reduce_param at `other` */
 	SETTING_ORDER,    /* bool: rank */
 	SETTING_DTYPE,    /* enum dtype */
 	SETTING_FORMAT,   /* const struct format * */

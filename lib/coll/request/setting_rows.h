@@ -4,8 +4,16 @@
  */
 S(COLLECTIVE, "op", 0, "OP", OP, op, FOR_REDUCE | FOR_BENCH,
   "reduction operation; trimmed:F is the mean of what is left without the least and the greatest "
-  "values, a part F (0 to below 0.5) of all inputs at either end",
-  .def = "sum", .choices = OPS, .other = AT(trim), .agree = FOR_REDUCE | FOR_BENCH)
+  "values, a part F (0 to below 0.5) of all inputs at either end; ties:D and dare:D,SEED merge "
+  "differences to an origin, of which they keep a part D",
+  .def = "sum", .choices = OPS, .other = AT(param), .agree = FOR_REDUCE | FOR_BENCH)
+S(COLLECTIVE, "origin", 0, "FILE", STRING, origin, FOR_AVERAGE,
+  "file with the same tensors: the operation is applied to the differences of the inputs to them, "
+  "and its result is added to them",
+  .once = true)
+S(COLLECTIVE, "scale", 0, "L", NUMBER, scale, FOR_AVERAGE,
+  "with --origin, the factor of what is added", .def = "1", .have = AT(have_scale),
+  .agree = FOR_AVERAGE)
 S(COLLECTIVE, "order", 0, "ORDER", ORDER, ordered, FOR_REDUCE,
   "order in which numbers are added; rank: in rank order, floats in f64", .def = "any",
   .choices = "any|rank", .agree = FOR_REDUCE)

@@ -20,6 +20,12 @@
 #define LEAST 4   /* lines of a row */
 #define WIDTH 512 /* elements of a row, at most */
 
+/* What ties needs of each element of a tile: the sums of all values, and by their signs. */
+struct signs {
+	double above[WIDTH], below[WIDTH];   /* sums */
+	double nabove[WIDTH], nbelow[WIDTH]; /* numbers of values */
+};
+
 /* The kernels of a type. Keys are of its size. */
 struct joint_type {
 	void (*load)(void *key, const void *from, size_t n);
@@ -31,6 +37,9 @@ struct joint_type {
 	void (*begin)(void *sum, const void *key, size_t n);
 	void (*add)(void *sum, const void *key, size_t n);
 	void (*divide)(void *dst, const void *sum, const void *top, double by, size_t n);
+	/* ties */
+	void (*count)(struct signs *, const void *key, size_t n);
+	void (*agree)(void *dst, const struct signs *, const void *top, size_t n);
 };
 
 /* ---- keys of all types ---- */
@@ -180,12 +189,43 @@ ELEMENT_FN uint64_t f64_to_f64(double x)
 	ADD_KEY(add_##t, double, S, t##_key_number(x))                                     \
 	OF_SUM(KERNEL, ELEMENTWISE, divide_##t, U, double, S, t##_unless(top, f64_to_##t(x / by)))
 
+/* Ascending: the values below 0 come first, so that their sum is complete before the others come.
+ */
+#define TIES_KERNELS(t, U, S)                                                                      \
+	KERNEL static void count_##t(struct signs *s, const void *key, size_t n)                   \
+	{                                                                                          \
+		const S *k = key;                                                                  \
+		ELEMENTWISE for (size_t i = 0; i < n; i++)                                         \
+		{                                                                                  \
+			const double x = t##_key_number(k[i]);                                     \
+			s->above[i] += x > 0 ? x : 0;                                              \
+			s->below[i] += x < 0 ? x : 0;                                              \
+			s->nabove[i] += x > 0 ? 1 : 0;                                             \
+			s->nbelow[i] += x < 0 ? 1 : 0;                                             \
+		}                                                                                  \
+	}                                                                                          \
+	KERNEL static void agree_##t(void *dst, const struct signs *s, const void *tops, size_t n) \
+	{                                                                                          \
+		U *d = dst;                                                                        \
+		const S *top = tops;                                                               \
+		ELEMENTWISE for (size_t i = 0; i < n; i++)                                         \
+		{                                                                                  \
+			const bool up = s->above[i] + s->below[i] >= 0;                            \
+			const double sum = up ? s->above[i] : s->below[i];                         \
+			const double of = up ? s->nabove[i] : s->nbelow[i];                        \
+			d[i] = t##_unless(top[i], f64_to_##t(of > 0 ? sum / of : 0));              \
+		}                                                                                  \
+	}
+
 FLOAT_KERNELS(f8e4m3, uint8_t, int8_t, 8, F8E4M3_NAN, F8E4M3_MAX)
 FLOAT_KERNELS(f8e5m2, uint8_t, int8_t, 8, F8E5M2_NAN, F8E5M2_INF)
 FLOAT_KERNELS(f16, uint16_t, int16_t, 16, F16_NAN, F16_INF)
 FLOAT_KERNELS(bf16, uint16_t, int16_t, 16, BF16_NAN, BF16_INF)
 FLOAT_KERNELS(f32, uint32_t, int32_t, 32, F32_NAN, F32_INF)
 FLOAT_KERNELS(f64, uint64_t, int64_t, 64, F64_NAN, F64_INF)
+
+TIES_KERNELS(f32, uint32_t, int32_t)
+TIES_KERNELS(f64, uint64_t, int64_t)
 
 /* ---- integers ---- */
 
@@ -224,19 +264,25 @@ SMALL_KERNELS(u16, uint16_t, int16_t, uint16_t, 0x8000)
 SMALL_KERNELS(u32, uint32_t, int32_t, uint32_t, 0x80000000)
 LONG_KERNELS(u64, uint64_t, int64_t, uint64_t, UINT64_C(1) << 63)
 
-#define KERNELS_OF(t, w)                                                                  \
-	{                                                                                 \
-		load_##t, exchange_##w, one_##t, mean_##t, begin_##t, add_##t, divide_##t \
+#define KERNELS_OF(t, w)                                                                         \
+	{                                                                                        \
+		load_##t, exchange_##w, one_##t, mean_##t, begin_##t, add_##t, divide_##t, NULL, \
+		        NULL                                                                     \
+	}
+#define KERNELS_WITH_TIES(t, w)                                                            \
+	{                                                                                  \
+		load_##t, exchange_##w, one_##t, mean_##t, begin_##t, add_##t, divide_##t, \
+		        count_##t, agree_##t                                               \
 	}
 
 static const struct joint_type types[DTYPES] = {
-        [DTYPE_F8E4M3] = KERNELS_OF(f8e4m3, 8), [DTYPE_F8E5M2] = KERNELS_OF(f8e5m2, 8),
-        [DTYPE_F16] = KERNELS_OF(f16, 16),      [DTYPE_BF16] = KERNELS_OF(bf16, 16),
-        [DTYPE_F32] = KERNELS_OF(f32, 32),      [DTYPE_F64] = KERNELS_OF(f64, 64),
-        [DTYPE_I8] = KERNELS_OF(i8, 8),         [DTYPE_I16] = KERNELS_OF(i16, 16),
-        [DTYPE_I32] = KERNELS_OF(i32, 32),      [DTYPE_I64] = KERNELS_OF(i64, 64),
-        [DTYPE_U8] = KERNELS_OF(u8, 8),         [DTYPE_U16] = KERNELS_OF(u16, 16),
-        [DTYPE_U32] = KERNELS_OF(u32, 32),      [DTYPE_U64] = KERNELS_OF(u64, 64),
+        [DTYPE_F8E4M3] = KERNELS_OF(f8e4m3, 8),   [DTYPE_F8E5M2] = KERNELS_OF(f8e5m2, 8),
+        [DTYPE_F16] = KERNELS_OF(f16, 16),        [DTYPE_BF16] = KERNELS_OF(bf16, 16),
+        [DTYPE_F32] = KERNELS_WITH_TIES(f32, 32), [DTYPE_F64] = KERNELS_WITH_TIES(f64, 64),
+        [DTYPE_I8] = KERNELS_OF(i8, 8),           [DTYPE_I16] = KERNELS_OF(i16, 16),
+        [DTYPE_I32] = KERNELS_OF(i32, 32),        [DTYPE_I64] = KERNELS_OF(i64, 64),
+        [DTYPE_U8] = KERNELS_OF(u8, 8),           [DTYPE_U16] = KERNELS_OF(u16, 16),
+        [DTYPE_U32] = KERNELS_OF(u32, 32),        [DTYPE_U64] = KERNELS_OF(u64, 64),
 };
 
 bool joint_defined(enum dtype dtype)
@@ -357,7 +403,7 @@ static void sort(struct tile *t, const struct network *net)
 /* The rows that the result is made of, and the last, where NaNs are. */
 static uint32_t rows_needed(const struct joint *j)
 {
-	const bool all = j->op == REDUCE_TRIMMED;
+	const bool all = j->op != REDUCE_MEDIAN;
 
 	return all ? UINT32_MAX
 	           : UINT32_C(1) << j->n / 2 | UINT32_C(1) << (j->n - 1) / 2 |
@@ -377,6 +423,15 @@ static void trimmed(const struct tile *t, void *dst)
 	t->type->divide(dst, sums, row(t, t->joint->n - 1), to - from, t->width);
 }
 
+static void ties(const struct tile *t, void *dst)
+{
+	struct signs signs;
+	memset(&signs, 0, sizeof signs);
+	for (int k = 0; k < t->joint->n; k++)
+		t->type->count(&signs, row(t, k), t->width);
+	t->type->agree(dst, &signs, row(t, t->joint->n - 1), t->width);
+}
+
 static void finish(const struct tile *t, void *dst)
 {
 	const int n = t->joint->n;
@@ -384,6 +439,8 @@ static void finish(const struct tile *t, void *dst)
 
 	if (t->joint->op == REDUCE_TRIMMED)
 		trimmed(t, dst);
+	else if (t->joint->op == REDUCE_TIES)
+		ties(t, dst);
 	else if (n % 2)
 		t->type->one(dst, middle, top, t->width);
 	else

@@ -7,6 +7,9 @@
  * - trimmed: the mean without the `cut` least and the `cut` greatest elements, added in ascending
  *   order.
  *
+ * - ties: the mean of those that have the sign of the sum of all; the sign of 0 is +; 0 counts for
+ *   no sign; 0 if there are none. Only f32 and f64.
+ *
  * Floats: means are computed in f64 and rounded once. -0 is below +0. If a contribution is NaN, so
  * is the result (the canonical NaN of reduce.h). Integers: the exact mean, rounded to the nearest,
  * ties to even. bool and complex numbers have no joint operations.
@@ -33,7 +36,7 @@ bool joint_defined(enum dtype dtype);
 int joint_cut(double trim, int n);
 
 struct joint {
-	enum reduce_op op; /* REDUCE_MEDIAN, REDUCE_TRIMMED */
+	enum reduce_op op; /* REDUCE_MEDIAN, REDUCE_TRIMMED, REDUCE_TIES */
 	enum dtype dtype;
 	int n;   /* contributions, 1 to JOINT_MOST */
 	int cut; /* trimmed; 2 * cut < n */

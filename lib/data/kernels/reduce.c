@@ -2,10 +2,12 @@
  * reduce_float.c and reduce_complex.c. */
 #include "lib/data/kernels/reduce.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/data/kernels/delta.h"
 #include "lib/data/kernels/joint.h"
 #include "lib/data/kernels/kernels.h"
 
@@ -16,7 +18,7 @@ static const char *const op_names[REDUCE_OPS] = {
         [REDUCE_MAX] = "max",         [REDUCE_AVG] = "avg",   [REDUCE_BAND] = "band",
         [REDUCE_BOR] = "bor",         [REDUCE_BXOR] = "bxor", [REDUCE_LAND] = "land",
         [REDUCE_LOR] = "lor",         [REDUCE_LXOR] = "lxor", [REDUCE_MEDIAN] = "median",
-        [REDUCE_TRIMMED] = "trimmed",
+        [REDUCE_TRIMMED] = "trimmed", [REDUCE_TIES] = "ties", [REDUCE_DARE] = "dare",
 };
 
 const char *reduce_op_name(enum reduce_op op)
@@ -35,27 +37,37 @@ int reduce_op_by_name(const char *name, enum reduce_op *out)
 	return -1;
 }
 
-const char *reduce_op_text(enum reduce_op op, double trim, char text[REDUCE_OP_TEXT])
+bool reduce_has_part(enum reduce_op op)
 {
-	char number[32];
+	return op == REDUCE_TRIMMED || op == REDUCE_TIES || op == REDUCE_DARE;
+}
 
-	snprintf(number, sizeof(number), "%.15g", trim);
-	if (strtod(number, NULL) < trim || strtod(number, NULL) > trim)
-		snprintf(number, sizeof(number), "%.17g", trim);
+const char *reduce_op_text(enum reduce_op op, const struct reduce_param *param,
+                           char text[REDUCE_OP_TEXT])
+{
+	char number[32], seed[24] = "";
+
+	snprintf(number, sizeof(number), "%.15g", param->part);
+	if (strtod(number, NULL) < param->part || strtod(number, NULL) > param->part)
+		snprintf(number, sizeof(number), "%.17g", param->part);
 	for (char *c = number; *c; c++) /* the program's locale may have another point */
 		*c = strchr("0123456789e+-", *c) ? *c : '.';
-	snprintf(text, REDUCE_OP_TEXT, "%s%s%s", op_names[op], op == REDUCE_TRIMMED ? ":" : "",
-	         op == REDUCE_TRIMMED ? number : "");
+	if (op == REDUCE_DARE)
+		snprintf(seed, sizeof(seed), ",%" PRIu64, param->seed);
+	snprintf(text, REDUCE_OP_TEXT, "%s%s%s%s", op_names[op], reduce_has_part(op) ? ":" : "",
+	         reduce_has_part(op) ? number : "", seed);
 	return text;
 }
 
 bool reduce_is_joint(enum reduce_op op)
 {
-	return op == REDUCE_MEDIAN || op == REDUCE_TRIMMED;
+	return op >= REDUCE_MEDIAN && op <= REDUCE_DARE;
 }
 
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype)
 {
+	if (op == REDUCE_TIES || op == REDUCE_DARE)
+		return op == REDUCE_TIES && (dtype == DTYPE_F32 || dtype == DTYPE_F64);
 	if (reduce_is_joint(op))
 		return joint_defined(dtype);
 	return reduce_kernel(op, dtype, dtype, false) != NULL;

@@ -33,21 +33,33 @@ enum reduce_op {
 	REDUCE_MEDIAN, /* joint operations (joint.h): no folds of pairs, so they have no kernels
 	                  here */
 	REDUCE_TRIMMED,
+	REDUCE_TIES, /* of differences to an origin (delta.h): the mean of those whose sign is that
+	                of the sum, 0 if there are none */
+	REDUCE_DARE, /* of differences: the mean of what is left of them; runs as REDUCE_TRIMMED */
 	REDUCE_OPS
 };
+
+/* The numbers that follow the name of an operation; else 0. */
+struct reduce_param {
+	double part;   /* trimmed:F, ties:D, dare:D,SEED */
+	uint64_t seed; /* dare */
+};
+/* Has the operation a part? */
+bool reduce_has_part(enum reduce_op op);
 
 const char *reduce_op_name(enum reduce_op);
 int reduce_op_by_name(const char *name, enum reduce_op *out); /* 0, or -1: unknown */
 
-/* "sum"; of a trimmed mean with @trim: "trimmed:0.1". Returns @text. */
-#define REDUCE_OP_TEXT 40
-const char *reduce_op_text(enum reduce_op, double trim, char text[REDUCE_OP_TEXT]);
+/* "sum", "trimmed:0.1", "dare:0.5,7". Returns @text. */
+#define REDUCE_OP_TEXT 64
+const char *reduce_op_text(enum reduce_op, const struct reduce_param *, char text[REDUCE_OP_TEXT]);
 
 /* Is it a joint operation, and no fold of pairs? */
 bool reduce_is_joint(enum reduce_op op);
 
 /* Is @op defined on @dtype? Bitwise and logical operations: integers and bool; avg: floats and
- * complex; min and max: not complex; joint operations: integers and floats. For bool, sum is "or"
+ * complex; min and max: not complex; joint operations: integers and floats; ties: f32 and f64, the
+ * types of differences; dare: none, because it runs as REDUCE_TRIMMED. For bool, sum is "or"
  * and prod is "and", as in numpy. */
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype);
 

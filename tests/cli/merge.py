@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Merges of differences to an origin, by numpy.
+
+  merge.py make N [DTYPE]            origin.safetensors, x.0.safetensors ... x.N-1.safetensors: tensors of DTYPE (f4)
+  merge.py check OUT OP SCALE N [W,...]    is OUT what OP makes of x.0 ... x.N-1? avg with weights W
+
+Differences are rounded to f32 (f64 of f64), and the output is rounded once more: it may differ in the last bit.
+"""
+
+import math
+import sys
+
+import numpy as np
+from files import load_safetensors, save_safetensors
+
+MASK = (1 << 32) - 1
+
+
+def make(n, dtype="f4"):
+    rng = np.random.default_rng(5)
+    shapes = {"a.weight": (40, 30), "a.bias": (30,), "b": (7, 3, 5), "empty": (0, 4), "one": ()}
+
+    def tensors(scale):
+        return {k: np.asarray(rng.normal(size=s) * scale).astype(dtype) for k, s in shapes.items()}
+
+    origin = tensors(1)
+    save_safetensors("origin.safetensors", origin)
+    for i in range(int(n)):
+        task = tensors(0.1)
+        save_safetensors(f"x.{i}.safetensors", {k: (v + task[k]).astype(dtype) for k, v in origin.items()})
+
+
+# ---- Philox4x32-10 and XXH3 by the library that collctl links ----
+
+
+def philox(key, blocks, stream):
+    """[len(blocks), 4] random numbers."""
+    c = [blocks & MASK, blocks >> np.uint64(32), np.full_like(blocks, stream), np.zeros_like(blocks)]
+    k = [key & MASK, key >> 32]
+    for _ in range(10):
+        a, b = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
+        c = [(b >> np.uint64(32)) ^ c[1] ^ np.uint64(k[0]), b & np.uint64(MASK),
+             (a >> np.uint64(32)) ^ c[3] ^ np.uint64(k[1]), a & np.uint64(MASK)]
+        k = [(k[0] + 0x9E3779B9) & MASK, (k[1] + 0xBB67AE85) & MASK]
+    return np.stack(c, axis=1)
+
+
+def key_of(seed, name):
+    import ctypes
+    import ctypes.util
+    library = ctypes.CDLL(ctypes.util.find_library("xxhash"))
+    library.XXH3_64bits_withSeed.restype = ctypes.c_uint64
+    library.XXH3_64bits_withSeed.argtypes = [ctypes.c_char_p, ctypes.c_size_t, ctypes.c_uint64]
+    return library.XXH3_64bits_withSeed(name.encode(), len(name), seed)
+
+
+# ---- operations on differences, [contribution, ...] in f64 ----
+
+
+def ties(d, part):
+    kept = d.copy()
+    for one in kept:
+        flat = np.abs(one).reshape(-1)
+        if flat.size:
+            k = math.ceil(round(part * flat.size, 6))
+            one[np.abs(one) < np.sort(flat)[-k]] = 0
+    sign = np.where(kept.sum(0) >= 0, 1.0, -1.0)
+    agree = kept * sign > 0
+    return np.where(agree.any(0), (kept * agree).sum(0) / np.maximum(agree.sum(0), 1), 0)
+
+
+def dare(d, part, seed, name):
+    out = np.zeros_like(d)
+    for i, one in enumerate(d):
+        n = one.size
+        numbers = philox(key_of(seed, name), np.arange((n + 3) // 4, dtype=np.uint64), i).reshape(-1)[:n]
+        keep = numbers.astype(np.float64) < part * 2.0**32
+        out[i] = np.where(keep.reshape(one.shape), (one / part).astype(np.float32), 0)
+    return out.mean(0)
+
+
+def merged(d, op, name, weights):
+    op, _, numbers = op.partition(":")
+    part, _, seed = numbers.partition(",")
+    if op == "sum":
+        return d.sum(0)
+    if op == "avg":
+        w = np.array(weights or [1] * len(d), np.float64)
+        return (d * w.reshape([-1] + [1] * (d.ndim - 1))).sum(0) / w.sum()
+    if op == "median":
+        return np.median(d, axis=0)
+    if op == "trimmed":
+        cut = math.floor(float(part) * len(d) + 1e-9)
+        return np.sort(d, axis=0)[cut:len(d) - cut].mean(0)
+    return ties(d, float(part)) if op == "ties" else dare(d, float(part), int(seed), name)
+
+
+def check(out, op, scale, n, weights=""):
+    origin, got = load_safetensors("origin.safetensors"), load_safetensors(out)
+    inputs = [load_safetensors(f"x.{i}.safetensors") for i in range(int(n))]
+    weights = [float(w) for w in weights.split(",") if w]
+    assert sorted(got) == sorted(origin)
+    for name, o in origin.items():
+        wide = np.float64 if o.dtype == np.float64 else np.float32
+        d = np.stack([(x[name].astype(np.float64) - o).astype(wide) for x in inputs]).astype(np.float64)
+        want = o.astype(np.float64) + float(scale) * merged(d.reshape(len(d), -1), op, name, weights).reshape(o.shape)
+        assert got[name].dtype == o.dtype, name
+        bound = np.spacing(np.abs(want.astype(o.dtype)).astype(o.dtype)).astype(np.float64) + 1e-6 * np.abs(d).max(initial=0)
+        off = np.abs(got[name].astype(np.float64) - want)
+        assert (off <= bound).all(), (name, off.max())
+
+
+def main():
+    {"make": make, "check": check}[sys.argv[1]](*sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()
