@@ -57,6 +57,7 @@ ALGORITHM(reduce_ring)
 ALGORITHM(reduce_rs_gather)
 ALGORITHM(reduce_circulant)
 ALGORITHM(reduce_hosts)
+ALGORITHM(reduce_direct)
 
 /* gather */
 ALGORITHM(gather_linear)

@@ -212,8 +212,8 @@ void joint_take(struct sched_builder *b, const struct coll_args *a, struct range
 void joint_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                           struct sched_span result);
 
-/* The numbers of inputs: of all ranks together, of the rank with least, and of the rank with most,
- * where rank @without (-1: none) does not count. */
+/* The numbers of inputs: of all ranks together; of the rank with least and of the rank with most,
+ * of which rank @without (-1: none) is none. */
 struct joint_load {
 	double all, least, most;
 };

@@ -110,9 +110,10 @@ struct joint_load joint_load_of(const struct coll_args *a, int without)
 	for (int r = 0; r < a->size; r++) {
 		const double n = coll_inputs(a, r);
 
+		if (r == without)
+			continue;
 		l.least = n < l.least ? n : l.least;
-		if (r != without)
-			l.most = n > l.most ? n : l.most;
+		l.most = n > l.most ? n : l.most;
 	}
 	return l;
 }

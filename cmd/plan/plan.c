@@ -179,7 +179,7 @@ static int price(struct planned *p, struct err *err)
 	s->size = p->args.size;
 	s->bytes = coll_count(&p->args) * p->item;
 	s->joint = p->joint;
-	s->ordered = coll_reduces(p->kind) && o->request.ordered;
+	s->ordered = coll_reduces(p->kind) && o->request.ordered && !p->joint;
 	s->divergent = o->request.divergent;
 	s->insecure = o->request.settings.insecure;
 	s->memory = o->request.settings.lanes != JOB_LANES_TCP;

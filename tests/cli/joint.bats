@@ -129,8 +129,14 @@ same_in_every_split() {
 	joint reduce-scatter median c --counts 2,0,15
 	oracle oracle coll --op median --counts 2,0,15 --in 'part.{rank}.0.npy' reduce-scatter 3 c
 	split 3 1 2
-	joint reduce trimmed:0.2 u --root 2
-	oracle oracle check trimmed:0.2 out.u.2.npy --in in.[0-5].npy
+	joint reduce trimmed:0.2 u --root 2 -a direct
+	joint reduce trimmed:0.2 v --root 2 -a linear
+	oracle oracle check trimmed:0.2 out.[uv].2.npy --in in.[0-5].npy
+	# Sums are those of another algorithm.
+	run --separate-stderr collctl run -n 2 -- reduce --no-sync -a direct 'in.{rank}.npy' -o sum.npy
+	assert_success
+	[[ $stderr == *'direct falls back to linear'* ]]
+	oracle oracle check sum sum.npy --data random --in in.[01].npy
 }
 
 @test "little memory, few streams, TCP, threads and a named algorithm change no bit" {
@@ -205,14 +211,14 @@ same_in_every_split() {
 	local kind
 	for kind in allreduce reduce reduce-scatter; do
 		collctl plan $kind -n 5 --op median --count 23 --root 2 --verify >text
-		grep -q 'joint .*<- 5 contributions from scratch0' text
+		grep -q 'joint .*<- 5 contributions from scratch[01]' text
 		grep -q 'verified: all 5 schedules' text
 	done
 	collctl plan allreduce -n 4 --op trimmed:0.1 --compare --json >compared
 	run jq -r '[.algorithms[]? | .algorithm] | length > 5' compared
 	assert_output true
 	run bash -c "'$COLLCTL' algorithms --json | jq -r '.[] | select(.joint) | .collective + \" \" + .algorithm' | sort | tr '\n' ,"
-	assert_output 'allreduce direct,reduce linear,reduce-scatter direct,'
+	assert_output 'allreduce direct,reduce direct,reduce linear,reduce-scatter direct,'
 }
 
 # ---- refusals ----
@@ -230,7 +236,7 @@ refused() {
 @test "what cannot be is refused: 2, and nothing is written" {
 	make_six f32 8 exact
 	refused 2 'choose one that has them (direct), or auto' allreduce -n 1 -a ring --op median in.0.npy -o out.npy
-	refused 2 'choose one that has them (linear), or auto' reduce -n 1 -a binomial --op median in.0.npy -o out.npy
+	refused 2 'choose one that has them (linear, direct), or auto' reduce -n 1 -a binomial --op median in.0.npy -o out.npy
 	refused 2 '--weight: only averages use it' allreduce -n 1 --weight 2 --op median in.0.npy -o out.npy
 	refused 2 '--weight: only averages use it' allreduce -n 1 --weight 1,2 --op trimmed:0.1 in.[01].npy -o out.npy
 	local f

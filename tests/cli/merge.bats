@@ -3,7 +3,7 @@
 
 load helpers
 
-OPS=(sum avg median trimmed:0.2 ties:0.2 ties:1 dare:0.5,7 dare:1,0)
+OPS=(sum avg median trimmed:0.2 ties:0.2 ties:1 'dare:0.5,7' 'dare:1,0')
 
 # on RANKS INPUTS OUT ARGS...: the inputs x.0 ... divided among the ranks in their order, as evenly as can be
 # shellcheck disable=SC2016
@@ -47,6 +47,7 @@ on() {
 		oracle merge check out.safetensors avg 1 4
 	done
 	oracle merge make 4
+	# shellcheck disable=SC2016
 	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && set -- "$@" --weight 3,4 x.2.safetensors x.3.safetensors || set -- "$@" --weight 1,2 x.0.safetensors x.1.safetensors
 		exec "$0" allreduce -q --insecure --no-sync --op avg --origin origin.safetensors "$@" -o "out.$COLLCTL_RANK.safetensors"' "$COLLCTL"
 	oracle merge check out.0.safetensors avg 1 4 1,2,3,4
@@ -141,7 +142,7 @@ on() {
 	refused 2 '--origin' 1 scan --origin origin.safetensors x.0.safetensors -o out
 	refused 2 'needs all inputs at once' 1 allreduce --op avg -a ring --origin origin.safetensors x.0.safetensors -o out
 	refused 2 '--device' 1 allreduce --op avg --device cuda --origin origin.safetensors x.0.safetensors -o out
-	for op in ties ties: ties:0 ties:1.1 ties:-1 ties:0.5,1 ties:x dare dare:0.5 dare:0.5, dare:0.5,x dare:0,1 dare:0.5,-1 dare:0.5,1,2 \
+	for op in ties ties: ties:0 ties:1.1 ties:-1 ties:0.5,1 ties:x dare dare:0.5 'dare:0.5,' dare:0.5,x dare:0,1 dare:0.5,-1 dare:0.5,1,2 \
 		dare:0.5,18446744073709551616; do
 		refused 2 "--op: '$op' is not " 1 allreduce --op "$op" --origin origin.safetensors x.0.safetensors -o out
 	done

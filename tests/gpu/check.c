@@ -96,7 +96,8 @@ static void check_identities(void)
 		for (int d = 1; d < DTYPES; d++)
 			for (int i = 0; i < 8; i++) {
 				const enum dtype dtype = (enum dtype)d;
-				if (!reduce_op_defined((enum reduce_op)op, dtype))
+				if (!reduce_op_defined((enum reduce_op)op, dtype) ||
+				    reduce_is_joint((enum reduce_op)op))
 					continue;
 				const size_t size = dtype_size(dtype), step = size > 8 ? 8 : size;
 				const size_t at = i % 2 ? 3 * step : 0;

@@ -126,6 +126,47 @@ TEST(test_rank_order)
 	}
 }
 
+/* A joint operation is for those that run one, also in rank order, and is sent as it is. */
+TEST(test_joint_operations)
+{
+	static const uint32_t inputs[64] = {[0 ... 63] = 2};
+
+	for (int kind = COLL_ALLREDUCE; kind <= COLL_REDUCE_SCATTER; kind++)
+		for (int size = 1; size <= 64; size++) {
+			struct select_args a = args_of(kind, size, 1 << 20);
+			struct selection s;
+			const struct coll_algorithm *alg;
+
+			a.op = REDUCE_MEDIAN;
+			a.dtype = DTYPE_F16;
+			a.joint = inputs;
+			a.folds = true;
+			alg = chosen(&a, &s);
+			assert_non_null(alg);
+			assert_true(alg->flags & COLL_JOINT);
+			assert_int_equal(select_wire(&a, alg), DTYPE_F16);
+			for (size_t i = 0; i < s.nprices; i++)
+				assert_true((s.prices[i].verdict == SELECT_CANDIDATE) ==
+				            !!(s.prices[i].alg->flags & COLL_JOINT));
+			selection_release(&s);
+		}
+}
+
+/* A reduce of much is shared among the ranks. */
+TEST(test_joint_reduce)
+{
+	static const uint32_t inputs[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+	struct select_args a = args_of(COLL_REDUCE, 8, 1 << 28);
+	const struct coll_algorithm *alg;
+	struct selection s;
+
+	a.op = REDUCE_TRIMMED;
+	a.joint = inputs;
+	alg = chosen(&a, &s);
+	assert_string_equal(alg->name, "direct");
+	selection_release(&s);
+}
+
 TEST(test_narrow_floats_are_rounded_once)
 {
 	static const enum dtype narrow[] = {DTYPE_F16, DTYPE_BF16};

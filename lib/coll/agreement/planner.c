@@ -299,7 +299,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .weighted = p->weighted,
 	        .joint = joint_of(p, v),
 	        .folds = plan->total_inputs > (uint64_t)p->agreed->size,
-	        .ordered = r->ordered && v->kind == r->kind,
+	        .ordered = r->ordered && v->kind == r->kind && !joint_of(p, v),
 	        .divergent = r->divergent,
 	        .insecure = r->settings.insecure,
 	        .memory = r->settings.lanes != JOB_LANES_TCP,
@@ -345,7 +345,7 @@ static int choose_algorithm(const struct planner *p, int i, const struct coll_ar
 			return err_set(err, ERR_OTHER, "there is no algorithm %s", name);
 	}
 	planned->algorithm = coll_resolve(planned->algorithm, args);
-	if (p->request->ordered && asked && !(planned->algorithm->flags & COLL_ORDERED))
+	if (s.ordered && !(planned->algorithm->flags & COLL_ORDERED))
 		return err_set(err, ERR_USAGE,
 		               "--algorithm %s falls back to %s, which cannot add in rank "
 		               "order: choose another algorithm, or remove --order rank",

@@ -302,7 +302,7 @@ static int check_collective(const struct coll_request *r, struct err *err)
 		return -1;
 	if (request_algorithm(r->kind, r->algorithm, &alg, err) < 0 ||
 	    request_check_device(r, alg, err) < 0 ||
-	    (alg && r->ordered && request_check_order(alg, err) < 0))
+	    (alg && r->ordered && !reduce_is_joint(r->op) && request_check_order(alg, err) < 0))
 		return -1;
 	if (coll_reduces(r->kind) && request_check_joint(r, alg, err) < 0)
 		return -1;

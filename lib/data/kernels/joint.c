@@ -62,17 +62,18 @@ EXCHANGE(32)
 EXCHANGE(64)
 
 /* dst[i] = VALUE, an expression in x (a key of type S). */
-#define OF_KEY(name, D, S, VALUE)                                     \
-	KERNEL static void name(void *dst, const void *key, size_t n) \
-	{                                                             \
-		D *d = dst;                                           \
-		const S *k = key;                                     \
-		ELEMENTWISE for (size_t i = 0; i < n; i++)            \
-		{                                                     \
-			const S x = k[i];                             \
-			d[i] = VALUE;                                 \
-		}                                                     \
+#define OF_KEY_LOOP(HOW, EACH, name, D, S, VALUE)                  \
+	HOW static void name(void *dst, const void *key, size_t n) \
+	{                                                          \
+		D *d = dst;                                        \
+		const S *k = key;                                  \
+		EACH for (size_t i = 0; i < n; i++)                \
+		{                                                  \
+			const S x = k[i];                          \
+			d[i] = VALUE;                              \
+		}                                                  \
 	}
+#define OF_KEY(name, D, S, VALUE) OF_KEY_LOOP(KERNEL, ELEMENTWISE, name, D, S, VALUE)
 #define OF_TWO(name, D, S, VALUE)                                                               \
 	KERNEL static void name(void *dst, const void *low, const void *high, const void *tops, \
 	                        size_t n)                                                       \
@@ -98,17 +99,18 @@ EXCHANGE(64)
 			d[i] = VALUE;                                                   \
 		}                                                                       \
 	}
-#define ADD_KEY(name, A, S, VALUE)                                     \
-	KERNEL static void name(void *sums, const void *key, size_t n) \
-	{                                                              \
-		A *sum = sums;                                         \
-		const S *k = key;                                      \
-		ELEMENTWISE for (size_t i = 0; i < n; i++)             \
-		{                                                      \
-			const S x = k[i];                              \
-			sum[i] += VALUE;                               \
-		}                                                      \
+#define ADD_KEY_LOOP(HOW, EACH, name, A, S, VALUE)                  \
+	HOW static void name(void *sums, const void *key, size_t n) \
+	{                                                           \
+		A *sum = sums;                                      \
+		const S *k = key;                                   \
+		EACH for (size_t i = 0; i < n; i++)                 \
+		{                                                   \
+			const S x = k[i];                           \
+			sum[i] += VALUE;                            \
+		}                                                   \
 	}
+#define ADD_KEY(name, A, S, VALUE) ADD_KEY_LOOP(KERNEL, ELEMENTWISE, name, A, S, VALUE)
 #define OF_SUM(HOW, EACH, name, D, A, S, VALUE)                                                  \
 	HOW static void name(void *dst, const void *sums, const void *tops, double by, size_t n) \
 	{                                                                                        \
@@ -249,10 +251,10 @@ TIES_KERNELS(f64, uint64_t, int64_t)
 	OF_KEY(begin_##t, int64_t, S, (int64_t)(D)t##_integer_key((U)x)) \
 	ADD_KEY(add_##t, int64_t, S, (int64_t)(D)t##_integer_key((U)x))  \
 	OF_SUM(KERNEL, ELEMENTWISE, divide_##t, D, int64_t, S, (D)(int64_t)rint((double)x / by))
-#define LONG_KERNELS(t, D, S, U, FLIP)                                 \
-	INTEGER_KERNELS(t, D, S, U, FLIP)                              \
-	OF_KEY(begin_##t, int128, S, (int128)(D)t##_integer_key((U)x)) \
-	ADD_KEY(add_##t, int128, S, (int128)(D)t##_integer_key((U)x))  \
+#define LONG_KERNELS(t, D, S, U, FLIP)                                          \
+	INTEGER_KERNELS(t, D, S, U, FLIP)                                       \
+	OF_KEY_LOOP(, , begin_##t, int128, S, (int128)(D)t##_integer_key((U)x)) \
+	ADD_KEY_LOOP(, , add_##t, int128, S, (int128)(D)t##_integer_key((U)x))  \
 	OF_SUM(, , divide_##t, D, int128, S, (D)divide_signed(x, (uint64_t)by))
 
 SMALL_KERNELS(i8, int8_t, int8_t, uint8_t, 0)
