@@ -280,3 +280,26 @@ in_folder() {
 	assert_ranks 2 7 '--shard-dim 1 differs from 0'
 	assert_not_exists out
 }
+
+# ---- info ----
+
+@test "93: info shows the pieces of a folder that lacks others, and which are missing" {
+	mkdir d x
+	cp "$GOLDEN/dcp/.metadata" "$GOLDEN/dcp/__0_0.distcp" d
+	cp "$GOLDEN/model_world_size_2_rank_1.pt" x
+	in_folder w 0:2,0:4 4:6,0:4
+	collctl info --json d >j
+	assert_equal "$(json j '[.tensors[] | "\(.name) \(.offsets) \(.shape) \(.whole)"] | join("; ")')" 'w0 [0,0] [3,4] [6,4]; w1 [0,0] [5,3] [5,6]'
+	assert_equal "$(json j '[.missing[] | "\(.name) \(.offsets) \(.shape)"] | join("; ")')" \
+		'plain [0] [4]; rep [0] [7]; w0 [3,0] [3,4]; w1 [0,3] [5,3]'
+	collctl info --stats x >said
+	assert_equal "$(grep -A9 '^missing' said | tail -n +2 | paste -sd';')" 'w0 [0:3, 0:4];w1 [0:5, 0:3]'
+	grep -q 'w0 \[3:6, 0:4\]$' said
+	collctl info w >said
+	grep -qx 'w \[2:4, 0:4\]' said
+	oracle consolidate piece w/shard-9.safetensors w F32 6,4 1:3,0:4 # and now one that overlaps
+	run -3 collctl info w
+	collctl info --json "$GOLDEN/dcp" >j # all are there: whole tensors
+	assert_equal "$(json j '[has("missing"), .tensors[0].offsets] | tostring')" '[false,null]'
+	run -3 collctl verify -n 1 d
+}
