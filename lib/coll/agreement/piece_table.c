@@ -358,13 +358,14 @@ static int make_tensor(struct piece_table *t, const struct listed_tensor *l, siz
 {
 	const size_t bytes = (size_t)l->ndim * sizeof(uint64_t);
 	struct array_info info = {.dtype = l->dtype, .ndim = l->ndim};
+	char name[256];
 	struct whole_tensor *w = &t->tensors[number];
 	uint64_t *shape = pool_alloc(&t->pool, bytes + 1, "pieces", err);
 	if (!shape || find_shape(l, n, info.shape, err) < 0)
 		return -1;
 	if (array_count(&info) < 0)
-		return err_set(err, ERR_INPUT,
-		               "tensor '%.200s': the pieces of all ranks are too large", l->name);
+		return err_set(err, ERR_INPUT, "tensor '%s': the pieces of all ranks are too large",
+		               text_escape(name, sizeof name, l->name));
 	if (bytes)
 		memcpy(shape, info.shape, bytes);
 	w->tensor = (struct tensor){.name = l->name,
