@@ -255,6 +255,17 @@ in_folder() {
 	assert_not_exists none
 }
 
+@test "a folder with a shard of an earlier job of more ranks: 4, by name; of as many, the shards are replaced" {
+	oracle consolidate sample in.safetensors
+	collctl run -n 3 -- scatter --shard-dim 0 -q in.safetensors -o shards
+	collctl run -n 3 -- scatter --shard-dim 1 -q in.safetensors -o shards
+	oracle consolidate shards in.safetensors 1 3 shards
+	run --separate-stderr collctl run -n 2 -- scatter --shard-dim 0 in.safetensors -o shards
+	assert_equal "$status" 4
+	[[ $stderr == *'shards: holds shard-00003-model-00001-of-00001.safetensors, which would be read as part of the output'* ]] || fail "$stderr"
+	oracle consolidate shards in.safetensors 1 3 shards
+}
+
 @test "what --shard-dim does not take: 2; ranks that give another axis: 7" {
 	local out
 	for out in out.safetensors -; do
