@@ -199,8 +199,9 @@ char *shards_path(const struct collective *c, const char *path, struct err *err)
 {
 	const struct format *format;
 	char name[SHARD_NAME];
-	if (strcmp(path, "-") == 0 ||
-	    (!path_is_folder(path) && format_of(path, NULL, &format, NULL) == 0)) {
+	/* In this order: another rank may create the folder meanwhile. */
+	const bool named = format_of(path, NULL, &format, NULL) == 0;
+	if (strcmp(path, "-") == 0 || (named && !path_is_folder(path))) {
 		err_set(err, ERR_USAGE,
 		        "%s: with --shard-dim each rank writes a shard to a folder: name a folder",
 		        path);
