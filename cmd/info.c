@@ -14,6 +14,7 @@
 #include "lib/base/units.h"
 #include "lib/coll/files/inspect.h"
 #include "lib/data/kernels/reduce.h"
+#include "lib/data/torch/cover.h"
 
 #define NAME_TEXT 4096
 
@@ -157,13 +158,40 @@ static json_t *mean_json(const struct stats *s, enum dtype dtype)
 	return j ? j : json_null();
 }
 
+static json_t *axes_json(const uint64_t *axes, int ndim)
+{
+	json_t *j = json_array();
+
+	for (int i = 0; i < ndim; i++)
+		json_array_append_new(j, json_integer((json_int_t)axes[i]));
+	return j;
+}
+
 static json_t *shape_json(const struct tensor *t)
 {
-	json_t *shape = json_array();
+	return axes_json(t->shape, t->ndim);
+}
 
-	for (int i = 0; i < t->ndim; i++)
-		json_array_append_new(shape, json_integer((json_int_t)t->shape[i]));
-	return shape;
+/* Of a piece: where it begins, and the shape of the whole, if that is known. */
+static void add_place(json_t *j, const struct tensor *t)
+{
+	if (!j || !t->first)
+		return;
+	json_object_set_new(j, "offsets", axes_json(t->first, t->ndim));
+	json_object_set_new(j, "whole", t->whole ? axes_json(t->whole, t->ndim) : json_null());
+}
+
+static json_t *holes_json(const struct inspection *in)
+{
+	json_t *holes = json_array();
+
+	for (size_t i = 0; i < in->holes.n; i++) {
+		const struct inspect_hole *h = &in->holes.v[i];
+		json_array_append_new(holes, json_pack("{s:s, s:o, s:o}", "name", h->name,
+		                                       "offsets", axes_json(h->first, h->ndim),
+		                                       "shape", axes_json(h->size, h->ndim)));
+	}
+	return holes;
 }
 
 static json_t *digest_json(const struct inspection *in, const uint8_t digest[DIGEST_BYTES])
@@ -207,6 +235,8 @@ static json_t *tensor_json(const struct inspection *in, size_t i, const size_t *
 	        "big_endian", t->swapped, "pieces", pieces_json(&in->data, t), "alias_of",
 	        first[i] != i ? json_string(in->data.tensors[first[i]].name) : json_null());
 
+	if (in->holes.n)
+		add_place(j, t);
 	if (!j || !s || !dtype_has_arithmetic(t->dtype))
 		return j;
 	json_object_set_new(j, "min", has_extremes(s) ? number(s->min, t->dtype) : json_null());
@@ -239,14 +269,19 @@ static json_t *to_json(const struct inspection *in, const size_t *first)
 	for (int i = 0; i < d->nfiles; i++)
 		if (!d->files[i].unpacked)
 			json_array_append_new(files, report_path_json(d->files[i].name));
-	return json_pack("{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:n}",
-	                 "command", "info", "ok", 1, "file", report_path_json(d->path), "format",
-	                 d->format->name, "dtype",
-	                 dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
-	                 "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(),
-	                 "count", (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d),
-	                 "digest", digest_json(in, in->digest), "files", files, "tensors", tensors,
-	                 "values", values_json(d), "error");
+	json_t *j = json_pack(
+	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:n}", "command",
+	        "info", "ok", 1, "file", report_path_json(d->path), "format", d->format->name,
+	        "dtype", dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
+	        "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
+	        (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d), "digest",
+	        digest_json(in, in->digest), "files", files, "tensors", tensors, "values",
+	        values_json(d), "error");
+	if (j && in->holes.n) {
+		json_object_set_new(j, "digest", json_null());
+		json_object_set_new(j, "missing", holes_json(in));
+	}
+	return j;
 }
 
 /* ---- text ---- */
@@ -276,15 +311,15 @@ static void print_summary(const struct inspection *in)
 	if (d->sharded)
 		printf("%d file%s, ", d->nfiles, d->nfiles == 1 ? "" : "s");
 	if (!dataset_is_array(d))
-		printf("%zu tensor%s%s", d->ntensors, d->ntensors == 1 ? "" : "s",
-		       d->ntensors ? " of " : "");
+		printf("%zu %s%s%s", d->ntensors, in->holes.n ? "piece" : "tensor",
+		       d->ntensors == 1 ? "" : "s", d->ntensors ? " of " : "");
 	print_dtypes(d);
 	if (dataset_is_array(d))
 		printf(" %s%s%s", tensor_shape_text(&d->tensors[0], shape),
 		       d->tensors[0].fortran ? " in Fortran order" : "",
 		       d->tensors[0].swapped ? ", big-endian" : "");
 	printf(", %" PRIu64 " elements, %s\n", elements(d), size_text(dataset_bytes(d), size));
-	if (in->digests)
+	if (in->digests && !in->holes.n)
 		printf("digest %s\n", digest_text(in->digest, digest));
 }
 
@@ -341,6 +376,15 @@ struct tensor_text {
 	        name[NAME_TEXT];
 };
 
+/* Append " [0:3, 0:4]" to the name of a piece. */
+static void add_range(char name[NAME_TEXT], const struct tensor *t)
+{
+	char range[ARRAY_SHAPE_TEXT];
+	const size_t n = strlen(name);
+
+	snprintf(name + n, NAME_TEXT - n, " %s", cover_text(t->first, t->shape, t->ndim, range));
+}
+
 static void tensor_cells(const struct inspection *in, size_t i, struct tensor_text *text,
                          struct table_cell *cells)
 {
@@ -357,6 +401,8 @@ static void tensor_cells(const struct inspection *in, size_t i, struct tensor_te
 	for (int k = 0; in->stats && k < STATS; k++)
 		cells[n++].text = text->stats[k];
 	cells[n].text = text_escape(text->name, sizeof text->name, t->name);
+	if (in->holes.n && t->first)
+		add_range(text->name, t);
 }
 
 static void print_tensors(const struct inspection *in)
@@ -390,6 +436,19 @@ static void print_tensors(const struct inspection *in)
 	for (size_t i = 0; i < in->data.ntensors; i++) {
 		tensor_cells(in, i, &text, cells);
 		table_row(&table, cells);
+	}
+}
+
+static void print_holes(const struct inspection *in)
+{
+	char name[NAME_TEXT], range[ARRAY_SHAPE_TEXT];
+
+	if (in->holes.n)
+		printf("missing pieces, the first of each tensor:\n");
+	for (size_t i = 0; i < in->holes.n; i++) {
+		const struct inspect_hole *h = &in->holes.v[i];
+		printf("%s %s\n", text_escape(name, sizeof name, h->name),
+		       cover_text(h->first, h->size, h->ndim, range));
 	}
 }
 
@@ -433,6 +492,7 @@ static void print_inspection(const struct inspection *in, const size_t *first)
 	else
 		print_tensors(in);
 	print_aliases(&in->data, first);
+	print_holes(in);
 	print_values(&in->data);
 }
 
@@ -459,7 +519,7 @@ static int inspect(struct inspection *in, const char *path, const struct input_s
 {
 	struct progress progress;
 
-	if (inspect_open(in, path, from, err) < 0)
+	if (inspect_open_pieces(in, path, from, err) < 0)
 		return -1;
 	if (o->no_digest)
 		return 0;

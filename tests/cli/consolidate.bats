@@ -255,6 +255,17 @@ in_folder() {
 	assert_not_exists none
 }
 
+@test "a folder with a shard of an earlier job of more ranks: 4, by name; of as many, the shards are replaced" {
+	oracle consolidate sample in.safetensors
+	collctl run -n 3 -- scatter --shard-dim 0 -q in.safetensors -o shards
+	collctl run -n 3 -- scatter --shard-dim 1 -q in.safetensors -o shards
+	oracle consolidate shards in.safetensors 1 3 shards
+	run --separate-stderr collctl run -n 2 -- scatter --shard-dim 0 in.safetensors -o shards
+	assert_equal "$status" 4
+	[[ $stderr == *'shards: holds shard-00003-model-00001-of-00001.safetensors, which would be read as part of the output'* ]] || fail "$stderr"
+	oracle consolidate shards in.safetensors 1 3 shards
+}
+
 @test "what --shard-dim does not take: 2; ranks that give another axis: 7" {
 	local out
 	for out in out.safetensors -; do
@@ -294,4 +305,27 @@ in_folder() {
 	[[ $stderr == *'--max-shard-size: gather needs --consolidate with it'* ]] || fail "$stderr"
 	run -2 --separate-stderr collctl gather -n 1 --consolidate --output-dtype f16 r0 -o one.safetensors
 	[[ $stderr == *'--output-dtype: cannot be given with --consolidate'* ]] || fail "$stderr"
+}
+
+# ---- info ----
+
+@test "93: info shows the pieces of a folder that lacks others, and which are missing" {
+	mkdir d x
+	cp "$GOLDEN/dcp/.metadata" "$GOLDEN/dcp/__0_0.distcp" d
+	cp "$GOLDEN/model_world_size_2_rank_1.pt" x
+	in_folder w 0:2,0:4 4:6,0:4
+	collctl info --json d >j
+	assert_equal "$(json j '[.tensors[] | "\(.name) \(.offsets) \(.shape) \(.whole)"] | join("; ")')" 'w0 [0,0] [3,4] [6,4]; w1 [0,0] [5,3] [5,6]'
+	assert_equal "$(json j '[.missing[] | "\(.name) \(.offsets) \(.shape)"] | join("; ")')" \
+		'plain [0] [4]; rep [0] [7]; w0 [3,0] [3,4]; w1 [0,3] [5,3]'
+	collctl info --stats x >said
+	assert_equal "$(grep -A9 '^missing' said | tail -n +2 | paste -sd';')" 'w0 [0:3, 0:4];w1 [0:5, 0:3]'
+	grep -q 'w0 \[3:6, 0:4\]$' said
+	collctl info w >said
+	grep -qx 'w \[2:4, 0:4\]' said
+	oracle consolidate piece w/shard-9.safetensors w F32 6,4 1:3,0:4 # and now one that overlaps
+	run -3 collctl info w
+	collctl info --json "$GOLDEN/dcp" >j # all are there: whole tensors
+	assert_equal "$(json j '[has("missing"), .tensors[0].offsets] | tostring')" '[false,null]'
+	run -3 collctl verify -n 1 d
 }

@@ -11,6 +11,7 @@
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/agreement/claims.h"
 #include "lib/coll/agreement/offer.h"
+#include "lib/coll/agreement/piece_table.h"
 #include "lib/coll/agreement/terms.h"
 #include "lib/job/proto.h"
 #include "tests/fuzz/check.h"
@@ -212,6 +213,41 @@ static void decode_terms(struct view v, const struct terms_form *form)
 	buf_release(&b);
 }
 
+/* Tables of pieces, each after its length. If they make whole tensors, the ranks send every byte of
+ * them once. */
+static void decode_pieces(struct view v, int ranks)
+{
+	struct piece_table t;
+	struct err err = ERR_INIT;
+	uint64_t sent = 0, whole = 0;
+	int ret = piece_table_init(&t, ranks, 1u << 20, &err);
+	CHECK(ret == 0);
+	for (int r = 0; ret == 0 && r < ranks; r++) {
+		size_t n = view_u16(&v);
+		n = n < view_left(&v) ? n : view_left(&v);
+		ret = piece_table_add(&t, r, view_of(view_bytes(&v, n), n), &err);
+		CHECK(ret == 0 || err.code == ERR_INTEGRITY || err.code == ERR_RESOURCE);
+	}
+	if (ret == 0)
+		ret = piece_table_settle(&t, &err);
+	CHECK(ret == 0 || (err.code && text_is_clean(err.text)));
+	for (int r = 0; ret == 0 && r < ranks; r++)
+		sent += t.rows[r];
+	for (size_t i = 0; ret == 0 && i < t.ntensors; i++)
+		whole += t.tensors[i].tensor.bytes;
+	CHECK(sent == whole);
+	for (size_t i = 0; ret == 0 && i < t.pieces.n; i++) {
+		const struct piece *p = &t.pieces.v[i];
+		const struct tensor *w = &t.tensors[p->tensor].tensor;
+		CHECK(p->chosen <= i && t.pieces.v[p->chosen].chosen == p->chosen);
+		for (int k = 0; k < w->ndim; k++)
+			CHECK(p->size[k] <= w->shape[k] && p->first[k] <= w->shape[k] - p->size[k]);
+	}
+	piece_table_release(&t);
+}
+
+#define MODE_PIECES 0xf5
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 2)
@@ -226,6 +262,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                                 .from = with & 16,
 	                                 .gathered = with & 32,
 	                                 .joint = mode & 128};
+	if (mode == MODE_PIECES) {
+		decode_pieces(v, ranks);
+		return 0;
+	}
 	switch (mode % 7) {
 	case 0:
 		decode_array(v, ranks);

@@ -1,7 +1,7 @@
 /*
  * libFuzzer over distributed checkpoints: the first byte says whether the rest is the .metadata of
- * the golden pieces, or a .safetensors file of pieces beside a golden one. Each tensor of what is
- * accepted can be read. Runs in the root of the repository.
+ * the golden pieces, or a .safetensors file of pieces beside a golden one, and whether the pieces
+ * are joined. Each tensor of what is accepted can be read. Runs in the root of the repository.
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -73,7 +73,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct array_hints hints = {0};
-	const struct dataset_source source = {.hints = &hints};
+	const struct dataset_source source = {.hints = &hints, .parts = size && data[0] & 2};
 	static uint8_t bytes[LIMIT];
 	struct dataset d;
 	struct err err = ERR_INIT;

@@ -358,13 +358,14 @@ static int make_tensor(struct piece_table *t, const struct listed_tensor *l, siz
 {
 	const size_t bytes = (size_t)l->ndim * sizeof(uint64_t);
 	struct array_info info = {.dtype = l->dtype, .ndim = l->ndim};
+	char name[256];
 	struct whole_tensor *w = &t->tensors[number];
 	uint64_t *shape = pool_alloc(&t->pool, bytes + 1, "pieces", err);
 	if (!shape || find_shape(l, n, info.shape, err) < 0)
 		return -1;
 	if (array_count(&info) < 0)
-		return err_set(err, ERR_INPUT,
-		               "tensor '%.200s': the pieces of all ranks are too large", l->name);
+		return err_set(err, ERR_INPUT, "tensor '%s': the pieces of all ranks are too large",
+		               text_escape(name, sizeof name, l->name));
 	if (bytes)
 		memcpy(shape, info.shape, bytes);
 	w->tensor = (struct tensor){.name = l->name,
@@ -474,26 +475,43 @@ static int hole(const struct piece_table *t, const struct whole_tensor *w,
 	               text, place, beside);
 }
 
-/* Do the chosen pieces have every element once? @boxes, @of: scratch. */
-static int check_tensor(const struct piece_table *t, const struct whole_tensor *w,
-                        struct cover_box *boxes, size_t *of, struct cover_found *f, struct err *err)
+/* Who hears of holes. */
+struct listener {
+	piece_hole *tell; /* NULL: a hole is an error */
+	void *ctx;
+};
+
+/* What checks need for each tensor. */
+struct checking {
+	const struct piece_table *table;
+	struct listener listener;
+	struct cover_box *boxes; /* as many as a tensor has pieces */
+	size_t *of;
+	struct cover_found found;
+};
+
+/* Do the chosen pieces have every element once? */
+static int check_tensor(struct checking *k, const struct whole_tensor *w, struct err *err)
 {
+	const struct piece *pieces = k->table->pieces.v;
+	struct cover_found *f = &k->found;
 	char text[PIECE_TENSOR_TEXT];
 	size_t n = 0;
 	for (size_t i = w->first; i < w->first + w->n; i++) {
-		const struct piece *p = &t->pieces.v[i];
-		if (p->chosen != i)
+		if (pieces[i].chosen != i)
 			continue;
-		of[n] = i;
-		boxes[n++] = (struct cover_box){p->first, p->size};
+		k->of[n] = i;
+		k->boxes[n++] = (struct cover_box){pieces[i].first, pieces[i].size};
 	}
-	if (cover_check(w->tensor.shape, w->tensor.ndim, boxes, n, f, err) < 0)
+	if (cover_check(w->tensor.shape, w->tensor.ndim, k->boxes, n, f, err) < 0)
 		return -1;
 	switch (f->cover) {
 	case COVER_HOLE:
-		return hole(t, w, f, err);
+		return k->listener.tell ? k->listener.tell(k->listener.ctx, &w->tensor, f->first,
+		                                           f->size, err)
+		                        : hole(k->table, w, f, err);
 	case COVER_TWICE:
-		return overlap(&w->tensor, &t->pieces.v[of[f->a]], &t->pieces.v[of[f->b]], err);
+		return overlap(&w->tensor, &pieces[k->of[f->a]], &pieces[k->of[f->b]], err);
 	case COVER_MANY:
 		return err_set(err, ERR_INPUT, "%s: its pieces are cut in too many ways",
 		               piece_tensor_text(&w->tensor, text));
@@ -503,35 +521,50 @@ static int check_tensor(const struct piece_table *t, const struct whole_tensor *
 	return 0;
 }
 
-static int check_cover(const struct piece_table *t, struct err *err)
+static int check_cover(const struct piece_table *t, struct listener listener, struct err *err)
 {
-	struct cover_found *f = err_calloc(1, sizeof *f, "the pieces", err);
+	struct checking *k = err_calloc(1, sizeof *k, "the pieces", err);
 	size_t most = 0;
+	if (!k)
+		return -1;
 	for (size_t i = 0; i < t->ntensors; i++)
 		most = t->tensors[i].n > most ? t->tensors[i].n : most;
-	struct cover_box *boxes = err_calloc(most + 1, sizeof *boxes, "the pieces", err);
-	size_t *of = err_calloc(most + 1, sizeof *of, "the pieces", err);
-	int ret = f && boxes && of ? 0 : -1;
+	k->table = t;
+	k->listener = listener;
+	k->boxes = err_calloc(most + 1, sizeof *k->boxes, "the pieces", err);
+	k->of = err_calloc(most + 1, sizeof *k->of, "the pieces", err);
+	int ret = k->boxes && k->of ? 0 : -1;
 	for (size_t i = 0; ret == 0 && i < t->ntensors; i++)
-		ret = check_tensor(t, &t->tensors[i], boxes, of, f, err);
-	free(f);
-	free(boxes);
-	free(of);
+		ret = check_tensor(k, &t->tensors[i], err);
+	free(k->boxes);
+	free(k->of);
+	free(k);
 	return ret;
 }
 
-int piece_table_settle(struct piece_table *t, struct err *err)
+static int settle(struct piece_table *t, struct listener listener, struct err *err)
 {
 	if (make_tensors(t, err) < 0)
 		return -1;
 	if (t->pieces.n)
 		qsort(t->pieces.v, t->pieces.n, sizeof *t->pieces.v, by_place);
 	choose(t);
-	if (check_cover(t, err) < 0)
+	return check_cover(t, listener, err);
+}
+
+int piece_table_settle(struct piece_table *t, struct err *err)
+{
+	if (settle(t, (struct listener){0}, err) < 0)
 		return -1;
 	if (t->ntensors)
 		return 0;
-	return err_set(err, ERR_INPUT,
-	               "no rank has a piece of a tensor: name the folders that hold "
-	               "the checkpoint, and tensors that are in it");
+	return err_set(
+	        err, ERR_INPUT,
+	        "no rank has a piece of a tensor: name the folders that hold the checkpoint, "
+	        "and tensors that are in it");
+}
+
+int piece_table_holes(struct piece_table *t, piece_hole *tell, void *ctx, struct err *err)
+{
+	return settle(t, (struct listener){tell, ctx}, err);
 }

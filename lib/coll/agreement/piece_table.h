@@ -67,6 +67,12 @@ int piece_table_add(struct piece_table *, int rank, struct view, struct err *err
  * a part of a tensor. */
 int piece_table_settle(struct piece_table *, struct err *err);
 
+/* In place of settling: call @tell for the first place of each tensor that no rank has. -1: its
+ * result, or an error of piece_table_settle other than that. */
+typedef int piece_hole(void *ctx, const struct tensor *whole, const uint64_t *first,
+                       const uint64_t *size, struct err *err);
+int piece_table_holes(struct piece_table *, piece_hole *tell, void *ctx, struct err *err);
+
 /* "tensor 'w' (6, 2)", its name escaped. Returns @buf. */
 #define PIECE_TENSOR_TEXT 1024
 char *piece_tensor_text(const struct tensor *, char buf[PIECE_TENSOR_TEXT]);

@@ -164,7 +164,7 @@ int consolidated_take(struct collective *c, int rank, struct view part, struct e
 	struct consolidated *p = c->consolidated;
 	const bool more = view_u8(&part);
 	const size_t n = view_left(&part);
-	if (part.failed || (more && !n) || (p->rounds == ROUNDS_ANSWERS && n))
+	if (part.failed || (more && n != ROUND_BYTES) || (p->rounds == ROUNDS_ANSWERS && n))
 		return malformed(err, "ROUND", "pieces");
 	p->more |= more;
 	p->taken += n;

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "lib/coll/agreement/piece_table.h"
+
 #define PIECE DIGEST_PIECE /* a multiple of every element size */
 
 int inspect_open(struct inspection *in, const char *path, const struct input_source *from,
@@ -13,8 +15,86 @@ int inspect_open(struct inspection *in, const char *path, const struct input_sou
 	return inputs_select(&in->data, from, err);
 }
 
+/* ---- pieces ---- */
+
+static int add_hole(void *ctx, const struct tensor *whole, const uint64_t *first,
+                    const uint64_t *size, struct err *err)
+{
+	struct inspection *in = ctx;
+	struct inspect_hole *h = vec_push(&in->holes);
+	if (!h)
+		return err_nomem(err, "the pieces", sizeof *h);
+	*h = (struct inspect_hole){.name = err_strdup(whole->name, "a name", err),
+	                           .ndim = whole->ndim};
+	for (int i = 0; i < whole->ndim; i++) {
+		h->first[i] = first[i];
+		h->size[i] = size[i];
+	}
+	return h->name ? 0 : -1;
+}
+
+/* Fill in->holes. */
+static int find_holes(struct inspection *in, struct err *err)
+{
+	const size_t n = in->data.ntensors;
+	struct piece_table table = {0};
+	struct buf b;
+	buf_init(&b, SIZE_MAX);
+	const struct tensor **v = err_calloc(n + 1, sizeof *v, "the pieces", err);
+	for (size_t i = 0; v && i < n; i++)
+		v[i] = &in->data.tensors[i];
+	if (v)
+		qsort(v, n, sizeof *v, piece_table_order);
+	int ret = v ? piece_table_put(&b, v, n, err) : -1;
+	if (ret == 0 && b.failed)
+		ret = err_nomem(err, "the pieces", b.len);
+	if (ret == 0)
+		ret = piece_table_init(&table, 1, UINT64_MAX, err);
+	if (ret == 0)
+		ret = piece_table_add(&table, 0, view_of(b.data, b.len), err);
+	if (ret == 0)
+		ret = piece_table_holes(&table, add_hole, in, err);
+	piece_table_release(&table);
+	buf_release(&b);
+	free(v);
+	return ret;
+}
+
+/* Forget the parts that only say that their tensors exist, and empty ones. */
+static void drop_empty(struct dataset *d)
+{
+	size_t kept = 0;
+	for (size_t i = 0; i < d->ntensors; i++)
+		if (piece_has_elements(&d->tensors[i]))
+			d->tensors[kept++] = d->tensors[i];
+	d->ntensors = kept;
+}
+
+int inspect_open_pieces(struct inspection *in, const char *path, const struct input_source *from,
+                        struct err *err)
+{
+	struct err why = ERR_INIT, ignored = ERR_INIT;
+	struct input_source parts = *from;
+	parts.parts = true;
+	if (inspect_open(in, path, from, &why) == 0)
+		return 0;
+	inspect_release(in);
+	if (why.code == ERR_INPUT && path_is_folder(path) &&
+	    inspect_open(in, path, &parts, &ignored) == 0 && find_holes(in, &ignored) == 0 &&
+	    in->holes.n) {
+		drop_empty(&in->data);
+		return 0;
+	}
+	return err_pass(err, &why);
+}
+
 void inspect_release(struct inspection *in)
 {
+	for (size_t i = 0; i < in->holes.n; i++)
+		free(in->holes.v[i].name);
+	free(in->holes.v);
+	in->holes.v = NULL;
+	in->holes.n = in->holes.cap = 0;
 	if (in->open)
 		dataset_close(&in->data);
 	in->open = false;

@@ -8,6 +8,7 @@
 #include "lib/base/path.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/files/consolidated.h"
+#include "lib/data/dataset/dataset_internal.h"
 
 bool shard_box(const struct tensor *t, int axis, int size, int rank, uint64_t *first,
                uint64_t *lengths)
@@ -178,20 +179,35 @@ int shards_adopt(struct collective *c, struct err *err)
 	                "sends another number of bytes than its tensors have");
 }
 
+/* As torch's HuggingFaceStorageWriter names them. */
+#define SHARD      "shard-%05d-model-00001-of-00001.safetensors"
+#define SHARD_NAME 64
+
+/* Is it a shard of one of the ranks? */
+static bool is_shard(void *ctx, const char *name)
+{
+	const struct collective *c = ctx;
+	char again[SHARD_NAME];
+	int number;
+	if (sscanf(name, SHARD, &number) != 1 || number < 1 || number > c->agreed.size)
+		return false;
+	snprintf(again, sizeof again, SHARD, number);
+	return strcmp(again, name) == 0;
+}
+
 char *shards_path(const struct collective *c, const char *path, struct err *err)
 {
 	const struct format *format;
-	char name[64];
-	if (strcmp(path, "-") == 0 ||
-	    (!path_is_folder(path) && format_of(path, NULL, &format, NULL) == 0)) {
+	char name[SHARD_NAME];
+	/* In this order: another rank may create the folder meanwhile. */
+	const bool named = format_of(path, NULL, &format, NULL) == 0;
+	if (strcmp(path, "-") == 0 || (named && !path_is_folder(path))) {
 		err_set(err, ERR_USAGE,
 		        "%s: with --shard-dim each rank writes a shard to a folder: name a folder",
 		        path);
 		return NULL;
 	}
-	/* As torch's HuggingFaceStorageWriter names them. */
-	snprintf(name, sizeof name, "shard-%05d-model-00001-of-00001.safetensors",
-	         c->agreed.rank + 1);
+	snprintf(name, sizeof name, SHARD, c->agreed.rank + 1);
 	return path_join(path, name, err);
 }
 
@@ -248,6 +264,8 @@ int shards_name(struct collective *c, const char *path, struct err *err)
 	int ret = file.metadata && like.tensors && shard ? 0 : -1;
 	for (size_t i = 0; ret == 0 && i < like.ntensors; i++)
 		like.tensors[i] = a->tensors[i].tensor;
+	if (ret == 0)
+		ret = dataset_set_alone(path, NULL, is_shard, c, err);
 	if (ret == 0)
 		ret = sink_add_folder(c->transfer.sink, path, err);
 	if (ret == 0)

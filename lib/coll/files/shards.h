@@ -22,7 +22,8 @@ int shards_rows(const struct collective *, uint64_t *rows, struct err *err);
 int shards_adopt(struct collective *, struct err *err);
 /* The path of this rank's shard in the folder @path. Malloced. ERR_USAGE: @path is no folder's. */
 char *shards_path(const struct collective *, const char *path, struct err *err);
-/* Add this rank's shard to the sink, in the folder @path. */
+/* Add this rank's shard to the sink, in the folder @path. ERR_OUTPUT: the folder holds other files
+ * that would be read as shards. */
 int shards_name(struct collective *, const char *path, struct err *err);
 /* At the root: read @n bytes of the vector from @pos on. Threads as for elements_read. */
 int shards_read(const struct collective *, void *buf, uint64_t pos, uint64_t n, struct err *err);
