@@ -54,7 +54,7 @@ static void print_algorithm(const struct table *t, const struct coll_algorithm *
 	table_remark(t, REMARKS, a->help);
 	if (*a->restrictions)
 		table_remark(t, REMARKS, a->restrictions);
-	if (a->flags & COLL_JOINT)
+	if ((a->flags & COLL_JOINT) && !*a->restrictions)
 		table_remark(t, REMARKS, "also median, trimmed:F, ties:D and dare:D,SEED");
 	table_remark(t, REMARKS, a->source);
 }
