@@ -470,6 +470,7 @@ static void release(struct coll *life)
 	struct collective *c = life->state;
 	elements_release(c);
 	origin_release(c);
+	outer_release(c);
 	input_stats_release(c);
 	preview_release(c);
 	files_release(c);

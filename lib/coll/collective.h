@@ -18,6 +18,7 @@
 #include "lib/coll/agreement/planner.h"
 #include "lib/coll/drive.h"
 #include "lib/coll/files/origin.h"
+#include "lib/coll/files/outer.h"
 #include "lib/coll/files/tensor_table.h"
 #include "lib/coll/task.h"
 #include "lib/data/files/extents.h"
@@ -48,6 +49,7 @@ struct transfer {
 	struct tensor *beside; /* with request.with_files: [nbeside of the input], as its files */
 
 	struct origin origin; /* with request.origin */
+	struct outer_state outer;
 
 	struct sink *sink;    /* NULL: no output */
 	int copies;           /* number of outputs with the same bytes */

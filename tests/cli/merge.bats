@@ -151,3 +151,65 @@ on() {
 	done
 	assert_not_exists out
 }
+
+@test "--outer: steps of an optimiser, whose momentum is replaced with the output, or neither" {
+	local r t
+	for t in f4 f2; do
+		rm -f momentum.* out.* other.*
+		oracle merge make 3 "$t"
+		py <<-'END'
+			for name in ("origin", "x.0", "x.1", "x.2"):
+			    have = load_safetensors(f"{name}.safetensors")
+			    save_safetensors(f"{name}.safetensors", {**have, "n": np.arange(3)})
+		END
+		step() { # ORIGIN
+			collctl run -n 3 -- allreduce -q --insecure --no-sync --op avg --integers first --origin "$1" --outer nesterov:0.7,0.9 \
+				--momentum 'momentum.{rank}.safetensors' 'x.{rank}.safetensors' -o 'out.{rank}.safetensors'
+			for r in 1 2; do
+				cmp "out.$r.safetensors" out.0.safetensors
+				cmp "momentum.$r.safetensors" momentum.0.safetensors
+			done
+			cp out.0.safetensors out.safetensors
+			cp momentum.0.safetensors momentum.safetensors
+		}
+		step origin.safetensors
+		oracle merge outer 1 0.7 0.9 3
+		step out.safetensors
+		step out.safetensors
+		oracle merge outer 3 0.7 0.9 3
+	done
+	# A rank whose momentum differs: 7; one that cannot be replaced: 4. Nothing changes.
+	cp momentum.1.safetensors before
+	py <<-'END'
+		have = load_safetensors("momentum.2.safetensors")
+		save_safetensors("momentum.2.safetensors", {k: np.asarray(v + v.dtype.type(1), v.dtype) for k, v in have.items()})
+	END
+	run -7 --separate-stderr collctl run -n 3 -- allreduce --insecure --op avg --integers first --origin origin.safetensors --outer nesterov:0.7,0.9 \
+		--momentum 'momentum.{rank}.safetensors' 'x.{rank}.safetensors' -o 'out.{rank}.safetensors'
+	[[ $stderr == *'--momentum'* ]] || fail "$stderr"
+	cmp momentum.1.safetensors before
+	mkdir folder.safetensors
+	refused 4 'folder.safetensors' 2 reduce --op avg --integers first --origin origin.safetensors --outer nesterov:0.7,0.9 \
+		--momentum none/folder.safetensors 'x.{rank}.safetensors' -o out.safetensors
+}
+
+@test "--outer and --momentum: what has no meaning is refused" {
+	local o
+	oracle merge make 2
+	o=(--op avg --origin origin.safetensors --outer 'nesterov:0.7,0.9')
+	refused 2 '--outer: needs --origin and --momentum' 1 allreduce "${o[@]}" x.0.safetensors -o out.safetensors
+	refused 2 '--momentum: needs --outer' 1 allreduce --momentum m x.0.safetensors -o out.safetensors
+	refused 2 '--scale: the learning rate of --outer takes its place' 1 allreduce "${o[@]}" --momentum m --scale 1 x.0.safetensors -o out.safetensors
+	refused 2 '--momentum: origin.safetensors is also --origin' 1 allreduce "${o[@]}" --momentum origin.safetensors x.0.safetensors -o out.safetensors
+	ln x.0.safetensors linked.safetensors
+	refused 2 '--momentum: linked.safetensors is also an input' 1 allreduce "${o[@]}" --momentum linked.safetensors x.0.safetensors -o out.safetensors
+	refused 2 'm.npy: ' 1 allreduce "${o[@]}" --momentum m.npy x.0.safetensors -o out.safetensors
+	refused 2 'is given as output twice' 1 allreduce "${o[@]}" --momentum out.safetensors x.0.safetensors -o out.safetensors
+	refused 2 '--outer' 1 reduce-scatter "${o[@]}" --momentum m x.0.safetensors -o out.safetensors
+	py <<<'save_safetensors("m.safetensors", {"b": np.zeros(3, "f4")})'
+	refused 3 "m.safetensors: --momentum: lacks the tensor 'a.bias'" 1 allreduce "${o[@]}" --momentum m.safetensors x.0.safetensors -o out.safetensors
+	for t in '' sgd:1,0 nesterov:0.7 nesterov:0.7,1 nesterov:-1,0 nesterov:0.7,0.9,1 nesterov; do
+		refused 2 '--outer' 1 allreduce --op avg --origin origin.safetensors --outer "$t" --momentum m.safetensors x.0.safetensors -o out.safetensors
+	done
+	assert_not_exists out.safetensors
+}

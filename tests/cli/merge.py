@@ -2,6 +2,7 @@
 """Merges of differences to an origin, by numpy.
 
   merge.py make N [DTYPE]            origin.safetensors, x.0.safetensors ... x.N-1.safetensors: tensors of DTYPE (f4)
+  merge.py outer STEPS LR MU N       are out.safetensors and momentum.safetensors what so many outer steps make?
   merge.py check OUT OP SCALE N [W,...]    is OUT what OP makes of x.0 ... x.N-1? avg with weights W
 
 Differences are rounded to f32 (f64 of f64), and the output is rounded once more: it may differ in the last bit.
@@ -110,8 +111,29 @@ def check(out, op, scale, n, weights=""):
         assert (off <= bound).all(), (name, off.max())
 
 
+def outer(steps, rate, mu, n):
+    """@steps rounds of DiLoCo from origin.safetensors on: out.safetensors and momentum.safetensors"""
+    origin = load_safetensors("origin.safetensors")
+    inputs = [load_safetensors(f"x.{i}.safetensors") for i in range(int(n))]
+    got, kept = load_safetensors("out.safetensors"), load_safetensors("momentum.safetensors")
+    for name, o in origin.items():
+        if o.dtype.kind != "f":
+            assert (got[name] == inputs[0][name]).all() and name not in kept
+            continue
+        wide = np.float64 if o.dtype == np.float64 else np.float32
+        m, now = np.zeros(o.shape, wide), o
+        for _ in range(int(steps)):
+            d = np.stack([(x[name].astype(np.float64) - now).astype(wide) for x in inputs]).astype(np.float64)
+            mean = d.mean(0).astype(wide).astype(np.float64)
+            m = (float(mu) * m - mean).astype(wide)
+            now = (now + float(rate) * (mean - float(mu) * m.astype(np.float64))).astype(o.dtype)
+        assert kept[name].dtype == wide and got[name].dtype == o.dtype, name
+        np.testing.assert_allclose(kept[name], m, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(got[name], now, rtol=1e-2 if o.dtype == np.float16 else 1e-5, atol=1e-5)
+
+
 def main():
-    {"make": make, "check": check}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "check": check, "outer": outer}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":

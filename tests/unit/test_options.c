@@ -920,6 +920,10 @@ static void two_values(const struct setting *s, const char *values[2], char buf[
 		strcpy(buf[0], "7000-7010");
 		strcpy(buf[1], "8000-8010");
 		break;
+	case SETTING_OUTER:
+		strcpy(buf[0], "nesterov:0.7,0.9");
+		strcpy(buf[1], "nesterov:1,0");
+		break;
 	case SETTING_NUMBER:
 		strcpy(buf[0], "-0.5");
 		strcpy(buf[1], "2");

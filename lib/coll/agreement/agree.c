@@ -36,6 +36,8 @@ static bool same_order(const struct collective *c)
 {
 	const struct dataset *in = c->transfer.inputs;
 	const struct inspection *origin = &c->transfer.origin.file;
+	if (c->request->have_outer) /* the momentum is in C order */
+		return false;
 	for (size_t i = 0; origin->open && i < in[0].ntensors; i++)
 		if (origin->data.tensors[i].fortran != in[0].tensors[i].fortran)
 			return false;

@@ -68,6 +68,7 @@ int agree_facts(struct collective *c, struct intent *in, struct err *err)
 	if (input_facts(c, in, err) < 0)
 		return -1;
 	origin_fact(c, in);
+	outer_fact(c, in);
 	if (rules->rooted)
 		number_fact(in, "--root", c->agreed.root);
 	/* Of a scatter only the root's counts matter, but who gives some must give the same. */

@@ -245,33 +245,41 @@ static int choose_content(struct collective *c, struct err *err)
 	return take_index(c, err);
 }
 
+/* The @k-th of what this rank reads: the inputs, and what belongs to --origin; NULL: that is all.
+ */
+static struct dataset *read_by_this_rank(struct collective *c, int k)
+{
+	struct inspection *others[] = {&c->transfer.origin.file, &c->transfer.outer.file};
+	if (k < c->transfer.ninputs)
+		return &c->transfer.inputs[k];
+	k -= c->transfer.ninputs;
+	for (size_t i = 0; i < 2; i++)
+		if (others[i]->open && k-- == 0)
+			return &others[i]->data;
+	return NULL;
+}
+
 static int turn(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
-	for (int i = 0; i < c->transfer.ninputs; i++)
-		if (dataset_to_c_order(&c->transfer.inputs[i],
-		                       budget_turning(c->request->settings.memory), err) < 0)
+	struct dataset *d;
+	for (int k = 0; (d = read_by_this_rank(c, k)); k++)
+		if (dataset_to_c_order(d, budget_turning(c->request->settings.memory), err) < 0)
 			return -1;
-	struct inspection *origin = &c->transfer.origin.file;
-	return origin->open ? dataset_to_c_order(&origin->data,
-	                                         budget_turning(c->request->settings.memory), err)
-	                    : 0;
+	return 0;
 }
 
 /* Convert the inputs from Fortran order to C order. A dry run reads no elements: it only notes the
  * new order. */
 static int turn_inputs(struct collective *c, struct err *err)
 {
-	struct inspection *origin = &c->transfer.origin.file;
-	for (int k = 0; k < c->transfer.ninputs + origin->open; k++) {
-		struct dataset *d =
-		        k < c->transfer.ninputs ? &c->transfer.inputs[k] : &origin->data;
+	struct dataset *d;
+	for (int k = 0; (d = read_by_this_rank(c, k)); k++)
 		for (size_t i = 0; i < d->ntensors; i++) {
 			if (d->tensors[i].fortran && !c->request->dry_run)
 				return job_run_in_thread(c->life->job, turn, c, err);
 			d->tensors[i].fortran = false;
 		}
-	}
 	return 0;
 }
 
@@ -479,7 +487,7 @@ int files_open_inputs(struct collective *c, struct err *err)
 	if (ret == 0)
 		ret = take_inputs(c, &paths, err);
 	paths_release(&paths);
-	if (ret < 0 || take_beside(c, err) < 0 || origin_open(c, err) < 0)
+	if (ret < 0 || take_beside(c, err) < 0 || origin_open(c, err) < 0 || outer_open(c, err) < 0)
 		return -1;
 	if (c->request->kind == COLL_BROADCAST && choose_content(c, err) < 0)
 		return -1;

@@ -295,6 +295,8 @@ int origin_add(const struct collective *c, int vector, void *to, const void *fro
 		pos += v->layout.off[c->agreed.rank];
 	if (read_origin(c, vector, origin, pos, n, err) < 0)
 		return -1;
+	if (c->request->have_outer)
+		return outer_step(c, vector, to, origin, from, factor(c, v), pos, n, err);
 	delta_apply(v->out, to, v->dtype, origin, v->wire, from, factor(c, v), n);
 	return 0;
 }

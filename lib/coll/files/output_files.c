@@ -524,7 +524,7 @@ int files_name_outputs(struct collective *c, struct err *err)
 		return -1;
 	if (c->transfer.selected)
 		place_selected(c);
-	else if (name_all(c, err) < 0)
+	else if (name_all(c, err) < 0 || outer_name(c, err) < 0)
 		return -1;
 	return map_outputs(c, err);
 }
@@ -612,8 +612,10 @@ int files_seal(struct collective *c, struct err *err)
 	for (int i = 0; i < c->transfer.ninputs; i++)
 		if (dataset_unchanged(&c->transfer.inputs[i], err) < 0)
 			return -1;
-	if (c->transfer.origin.file.open &&
-	    dataset_unchanged(&c->transfer.origin.file.data, err) < 0)
+	if ((c->transfer.origin.file.open &&
+	     dataset_unchanged(&c->transfer.origin.file.data, err) < 0) ||
+	    (c->transfer.outer.file.open &&
+	     dataset_unchanged(&c->transfer.outer.file.data, err) < 0))
 		return -1;
 	if (!c->transfer.sink)
 		return 0;

@@ -234,9 +234,29 @@ static int check_origin(const struct coll_request *r, struct err *err)
 	return 0;
 }
 
+static int check_outer(const struct coll_request *r, struct err *err)
+{
+	if (r->momentum && !r->have_outer)
+		return err_set(err, ERR_USAGE, "--momentum: needs --outer");
+	if (!r->have_outer)
+		return 0;
+	if (!r->origin || !r->momentum)
+		return err_set(err, ERR_USAGE, "--outer: needs --origin and --momentum");
+	if (r->have_scale)
+		return err_set(
+		        err, ERR_USAGE,
+		        "--scale: the learning rate of --outer takes its place: remove one of "
+		        "them");
+	if (r->noutputs > 1)
+		return err_set(err, ERR_USAGE, "--outer: -o is given %d times: give it once",
+		               r->noutputs);
+	return 0;
+}
+
 static int check_reduction(const struct coll_request *r, struct err *err)
 {
-	if (request_check_op(r->kind, r->op, err) < 0 || check_origin(r, err) < 0)
+	if (request_check_op(r->kind, r->op, err) < 0 || check_origin(r, err) < 0 ||
+	    check_outer(r, err) < 0)
 		return -1;
 	if (r->nweights > 1 && r->each)
 		return err_set(err, ERR_USAGE,

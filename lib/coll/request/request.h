@@ -42,6 +42,11 @@ struct check_request {
 	int64_t max_latency;    /* ns of a median round trip; 0: any */
 };
 
+/* Stochastic gradient descent with Nesterov's momentum. */
+struct outer {
+	double rate, momentum;
+};
+
 #define COLL_ALSO 3
 
 struct coll_request {
@@ -77,8 +82,11 @@ struct coll_request {
 	const char *origin; /* file of the origin of the contributions; NULL: they are the inputs */
 	double scale;       /* with origin: the factor of what is added to it */
 	bool have_scale;
-	bool ordered;    /* reduce in rank order, and floats in f64 */
-	bool divergent;  /* allow results whose last bits differ between ranks */
+	struct outer outer; /* with origin: the result is a step of this optimiser */
+	bool have_outer;
+	const char *momentum; /* file of its momentum; NULL: not given */
+	bool ordered;         /* reduce in rank order, and floats in f64 */
+	bool divergent;       /* allow results whose last bits differ between ranks */
 	double *weights; /* [nweights] of this rank's inputs in an average: one for all, or one for
 	                  * each; NULL: 1 */
 	int nweights;

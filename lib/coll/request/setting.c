@@ -125,6 +125,23 @@ static bool read_number(const char *text, double *out)
 	return true;
 }
 
+/* "nesterov:0.7,0.9": a rate of 0 or more, and a momentum below 1 */
+static bool read_outer(const char *text, struct outer *out)
+{
+	static const char name[] = "nesterov:";
+	char rate[32];
+
+	if (strncmp(text, name, sizeof name - 1) != 0)
+		return false;
+	text += sizeof name - 1;
+	const size_t len = strcspn(text, ",");
+	if (!text[len] || len >= sizeof rate)
+		return false;
+	snprintf(rate, sizeof rate, "%.*s", (int)len, text);
+	return read_weight(rate, &out->rate) && read_weight(text + len + 1, &out->momentum) &&
+	       out->momentum < 1;
+}
+
 /* ",7": a seed of 64 bits. */
 static bool read_seed(const char *text, uint64_t *out)
 {
@@ -319,6 +336,11 @@ static int malformed(const struct setting *row, const char *text, const char *su
 		               "a weight, such as 1 or 0.25, or a list of them, such as 1,0.25");
 	case SETTING_NUMBER:
 		return err_set(err, ERR_USAGE, fmt, subject, text, "a number, such as 0.5 or -1");
+	case SETTING_OUTER:
+		return err_set(
+		        err, ERR_USAGE, fmt, subject, text,
+		        "nesterov:LR,MU, with a learning rate and a momentum from 0 to below "
+		        "1, such as nesterov:0.7,0.9");
 	case SETTING_PORTS:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               "a range of ports, such as 7000-7100");
@@ -446,6 +468,9 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 		break;
 	case SETTING_NUMBER:
 		ok = read_number(text, to);
+		break;
+	case SETTING_OUTER:
+		ok = read_outer(text, to);
 		break;
 	case SETTING_WEIGHTS:
 		ret = read_weights(text, to, other, err);
@@ -583,6 +608,11 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 	case SETTING_DURATION:
 		snprintf(number, sizeof number, "%" PRIu64, *(const uint64_t *)at);
 		break;
+	case SETTING_OUTER:
+		snprintf(op, sizeof op, "%a,%a", ((const struct outer *)at)->rate,
+		         ((const struct outer *)at)->momentum);
+		buf_put_text(out, op);
+		return;
 	case SETTING_NUMBER:
 		snprintf(number, sizeof number, "%a", *(const double *)at);
 		break;

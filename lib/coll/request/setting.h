@@ -34,6 +34,7 @@ enum setting_kind {
 	SETTING_WEIGHTS, /* double *, malloced, each >= 0 and finite, and an int at `other`: W,W,...
 	                  */
 	SETTING_NUMBER,  /* double, finite */
+	SETTING_OUTER,   /* struct outer: nesterov:LR,MU */
 	SETTING_DEVICE,  /* struct device_list: cpu, cuda or cuda:N,N,... */
 	/* One of choices or aliases, as the type of the member. */
 	SETTING_OP,       /* enum reduce_op, and a struct reduce_param at `other` */

@@ -14,6 +14,14 @@ S(COLLECTIVE, "origin", 0, "FILE", STRING, origin, FOR_AVERAGE,
 S(COLLECTIVE, "scale", 0, "L", NUMBER, scale, FOR_AVERAGE,
   "with --origin, the factor of what is added", .def = "1", .have = AT(have_scale),
   .agree = FOR_AVERAGE)
+S(COLLECTIVE, "outer", 0, "nesterov:LR,MU", OUTER, outer, FOR_SHARDS,
+  "with --origin and --momentum, add the result as a step of an optimiser: gradient descent at the "
+  "learning rate LR with Nesterov's momentum MU, as DiLoCo's outer optimiser",
+  .have = AT(have_outer), .agree = FOR_SHARDS)
+S(COLLECTIVE, "momentum", 0, "FILE", STRING, momentum, FOR_SHARDS,
+  "momentum of --outer, which is read if it exists, and replaced together with the output; {rank}, "
+  "{size} and {host} are replaced",
+  .once = true)
 S(COLLECTIVE, "order", 0, "ORDER", ORDER, ordered, FOR_REDUCE,
   "order in which numbers are added; rank: in rank order, floats in f64", .def = "any",
   .choices = "any|rank", .agree = FOR_REDUCE)

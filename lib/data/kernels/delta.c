@@ -69,6 +69,42 @@ void delta_apply(enum dtype to, void *dst, enum dtype dtype, const void *origin,
 	}
 }
 
+KERNEL_UNFUSED static void momentum(double *m, const double *d, double by, double mu, size_t n)
+{
+	ELEMENTWISE for (size_t i = 0; i < n; i++)
+	{
+		m[i] = mu * m[i] - by * d[i];
+	}
+}
+
+KERNEL_UNFUSED static void descend(double *d, const double *origin, const double *m, double by,
+                                   double rate, double mu, size_t n)
+{
+	ELEMENTWISE for (size_t i = 0; i < n; i++)
+	{
+		d[i] = origin[i] + rate * (by * d[i] - mu * m[i]);
+	}
+}
+
+void delta_outer(enum dtype to, void *dst, enum dtype dtype, const void *origin, enum dtype of,
+                 const void *d, double by, enum dtype kept, void *m, double rate, double mu,
+                 size_t n)
+{
+	double step[CHUNK], o[CHUNK], before[CHUNK];
+	for (size_t i = 0, len; i < n; i += len) {
+		void *own = (uint8_t *)m + i * dtype_size(kept);
+		len = n - i < CHUNK ? n - i : CHUNK;
+		convert_kernel(DTYPE_F64, of)(step, at(d, of, i), len);
+		convert_kernel(DTYPE_F64, dtype)(o, at(origin, dtype, i), len);
+		convert_kernel(DTYPE_F64, kept)(before, own, len);
+		momentum(before, step, by, mu, len);
+		convert_kernel(kept, DTYPE_F64)(own, before, len);
+		convert_kernel(DTYPE_F64, kept)(before, own, len);
+		descend(step, o, before, by, rate, mu, len);
+		convert_kernel(to, DTYPE_F64)((uint8_t *)dst + i * dtype_size(to), step, len);
+	}
+}
+
 /* ---- ties ---- */
 
 static uint64_t magnitude(enum dtype dtype, const void *d, size_t i)

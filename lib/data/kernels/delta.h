@@ -31,6 +31,13 @@ void delta_take(enum dtype to, void *dst, enum dtype dtype, const void *x, const
 void delta_apply(enum dtype to, void *dst, enum dtype dtype, const void *origin, enum dtype of,
                  const void *d, double by, size_t n);
 
+/* A step of gradient descent with Nesterov's momentum, at the gradient -by * d[i]: m[i], of type
+ * @kept, becomes mu * m[i] - by * d[i], rounded once, and dst[i], of type @to, is
+ * origin[i] + rate * (by * d[i] - mu * m[i]), rounded once. Types as in delta_apply. */
+void delta_outer(enum dtype to, void *dst, enum dtype dtype, const void *origin, enum dtype of,
+                 const void *d, double by, enum dtype kept, void *m, double rate, double mu,
+                 size_t n);
+
 /* ---- ties: only the largest differences count ---- */
 
 /* Finds the @k-th largest magnitude of a tensor's differences exactly, in several passes over them.
