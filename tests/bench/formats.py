@@ -9,7 +9,7 @@ mean: the average of four of them on one rank (`allreduce -n 1 --op avg --no-syn
   $PYTHON has torch, target: 0.35 of it; and against numpy over mapped .safetensors. Peaks of memory.
 consolidate: a folder of 8 pieces of each tensor (DCP's .safetensors) into one file, target: 1.2 times `cat` of the
   same bytes.
-joint: median of 8 files of --mib / 4 MiB of f32 against their average, target: twice as long.
+joint: median of 8 files of --mib / 4 MiB of f32 against their average, target: twice as long; ties, target: 4 times.
 
 All in the page cache, without sync, A B C A B C ..., medians of wall time after a round that is not counted.
 DIR (default: build/) needs about 6 times --mib.
@@ -202,8 +202,9 @@ def joint(folder, a):
         np.save(f"{folder}/in.{k}.npy", np.random.default_rng(k).standard_normal(n, np.float32))
     files = [f"in.{k}.npy" for k in range(8)]
     cases = {op: allreduce(op, files, "out.npy") for op in ("avg", "median", "trimmed:0.25")}
+    cases["ties:0.2"] = allreduce("ties:0.2", files, "out.npy", "--origin", files[0])
     show(f"joint: 8 files of {a.mib // 4} MiB of f32", compare(cases, folder, a.rounds),
-         ("median", 2, "avg"), ("trimmed:0.25", 2, "avg"))
+         ("median", 2, "avg"), ("trimmed:0.25", 2, "avg"), ("ties:0.2", 4, "avg"))
 
 
 PARTS = {"info": info, "mean": mean, "consolidate": consolidate, "joint": joint}
