@@ -38,12 +38,38 @@ static const void *at(const void *p, enum dtype dtype, size_t i)
 	return (const uint8_t *)p + i * dtype_size(dtype);
 }
 
+/* Of two f32 the difference is rounded to f32 as if it were first rounded to f64 (Figueroa, When is
+ * double rounding innocuous?, 1995). */
+KERNEL static void subtract_f32(float *x, const float *origin, size_t n)
+{
+	ELEMENTWISE for (size_t i = 0; i < n; i++)
+	{
+		x[i] = f32_canonical(x[i] - origin[i]);
+	}
+}
+
+static void take_f32(float *dst, enum dtype dtype, const void *x, const void *origin, size_t n)
+{
+	convert_fn *widen = convert_kernel(DTYPE_F32, dtype);
+	float b[CHUNK];
+	for (size_t i = 0, len; i < n; i += len) {
+		len = n - i < CHUNK ? n - i : CHUNK;
+		widen(dst + i, at(x, dtype, i), len);
+		widen(b, at(origin, dtype, i), len);
+		subtract_f32(dst + i, b, len);
+	}
+}
+
 void delta_take(enum dtype to, void *dst, enum dtype dtype, const void *x, const void *origin,
                 double by, size_t n)
 {
 	convert_fn *widen = convert_kernel(DTYPE_F64, dtype);
 	convert_fn *narrow = convert_kernel(to, DTYPE_F64);
 	double a[CHUNK], b[CHUNK];
+	if (to == DTYPE_F32 && dtype != DTYPE_F64 && by >= 1 && by <= 1) {
+		take_f32(dst, dtype, x, origin, n);
+		return;
+	}
 	for (size_t i = 0, len; i < n; i += len) {
 		len = n - i < CHUNK ? n - i : CHUNK;
 		widen(a, at(x, dtype, i), len);
@@ -107,18 +133,6 @@ void delta_outer(enum dtype to, void *dst, enum dtype dtype, const void *origin,
 
 /* ---- ties ---- */
 
-static uint64_t magnitude(enum dtype dtype, const void *d, size_t i)
-{
-	uint64_t wide;
-	uint32_t narrow;
-	if (dtype == DTYPE_F64) {
-		memcpy(&wide, at(d, dtype, i), sizeof wide);
-		return wide & (UINT64_MAX >> 1);
-	}
-	memcpy(&narrow, at(d, dtype, i), sizeof narrow);
-	return narrow & (UINT32_MAX >> 1);
-}
-
 void delta_rank_init(struct delta_rank *r, enum dtype dtype, uint64_t k, uint64_t *count)
 {
 	*r = (struct delta_rank){
@@ -126,13 +140,45 @@ void delta_rank_init(struct delta_rank *r, enum dtype dtype, uint64_t k, uint64_
 	memset(count, 0, DELTA_BUCKETS * sizeof *count);
 }
 
+#define BLOCK 16 /* elements, of which after the first pass seldom one has the prefix */
+
+/* Count the magnitudes with the prefix by their next 16 bits. */
+#define COUNT(U)                                                                          \
+	KERNEL static unsigned among_##U(const U *d, U prefix, unsigned shift)            \
+	{                                                                                 \
+		const U most = (U)-1 >> 1;                                                \
+		unsigned found = 0;                                                       \
+		for (size_t i = 0; i < BLOCK; i++)                                        \
+			found += (d[i] & most) >> shift >> 16 == prefix;                  \
+		return found;                                                             \
+	}                                                                                 \
+	static void count_##U(struct delta_rank *r, const U *d, size_t n)                 \
+	{                                                                                 \
+		const U most = (U)-1 >> 1, prefix = (U)r->prefix;                         \
+		const unsigned shift = r->shift;                                          \
+		const bool all = shift + 16 == 8 * sizeof(U); /* the first pass */        \
+		uint64_t *count = r->count;                                               \
+		for (size_t i = 0, end; i < n; i = end) {                                 \
+			end = n - i < BLOCK ? n : i + BLOCK;                              \
+			if (!all && end - i == BLOCK && !among_##U(d + i, prefix, shift)) \
+				continue;                                                 \
+			for (; i < end; i++) {                                            \
+				const U m = (U)(d[i] & most) >> shift;                    \
+				if (m >> 16 == prefix)                                    \
+					count[m & (DELTA_BUCKETS - 1)]++;                 \
+			}                                                                 \
+		}                                                                         \
+	}
+
+COUNT(uint32_t)
+COUNT(uint64_t)
+
 void delta_rank_add(struct delta_rank *r, const void *d, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		const uint64_t m = magnitude(r->dtype, d, i) >> r->shift;
-		if (m >> 16 == r->prefix)
-			r->count[m & (DELTA_BUCKETS - 1)]++;
-	}
+	if (r->dtype == DTYPE_F64)
+		count_uint64_t(r, d, n);
+	else
+		count_uint32_t(r, d, n);
 }
 
 bool delta_rank_next(struct delta_rank *r)
@@ -160,11 +206,25 @@ uint64_t delta_kept(double part, uint64_t n)
 	return k < 1 ? n > 0 : k > (long double)n ? n : (uint64_t)k;
 }
 
+#define KEEP(U)                                                  \
+	KERNEL static void keep_##U(U *d, U bits, size_t n)      \
+	{                                                        \
+		const U most = (U)-1 >> 1;                       \
+		ELEMENTWISE for (size_t i = 0; i < n; i++)       \
+		{                                                \
+			d[i] = (d[i] & most) >= bits ? d[i] : 0; \
+		}                                                \
+	}
+
+KEEP(uint32_t)
+KEEP(uint64_t)
+
 void delta_keep(enum dtype dtype, void *d, uint64_t bits, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (magnitude(dtype, d, i) < bits)
-			memset((uint8_t *)d + i * dtype_size(dtype), 0, dtype_size(dtype));
+	if (dtype == DTYPE_F64)
+		keep_uint64_t(d, bits, n);
+	else
+		keep_uint32_t(d, (uint32_t)bits, n);
 }
 
 /* ---- dare ---- */
