@@ -18,8 +18,12 @@ static int step(void *ctx, struct err *err)
 
 static int digest(void *ctx, struct err *err)
 {
-	struct collective *c = ctx;
-	return inspect_read(&c->transfer.origin.file, false, step, NULL, err);
+	return inspect_read(ctx, false, step, NULL, err);
+}
+
+int origin_digest(const struct collective *c, struct inspection *in, struct err *err)
+{
+	return c->request->dry_run ? 0 : job_run_in_thread(c->life->job, digest, in, err);
 }
 
 int origin_open(struct collective *c, struct err *err)
@@ -37,9 +41,7 @@ int origin_open(struct collective *c, struct err *err)
 	free(path);
 	if (ret == 0)
 		ret = files_check_alike(&in->data, &c->transfer.inputs[0], err);
-	if (ret == 0 && !r->dry_run)
-		ret = job_run_in_thread(c->life->job, digest, c, err);
-	return ret;
+	return ret == 0 ? origin_digest(c, in, err) : -1;
 }
 
 void origin_fact(const struct collective *c, struct intent *in)
@@ -242,15 +244,21 @@ static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct 
 	return 0;
 }
 
+int origin_read(const struct dataset *from, const struct extents *places, enum dtype dtype,
+                uint8_t *to, uint64_t pos, uint64_t n, struct err *err)
+{
+	struct reading r = {from, dtype, to};
+	return extents_visit(places, pos * dtype_size(dtype), n * dtype_size(dtype), read_piece, &r,
+	                     err);
+}
+
 /* Elements @pos to @pos + n - 1 of the vector. */
 static int read_origin(const struct collective *c, int vector, uint8_t *to, uint64_t pos,
                        uint64_t n, struct err *err)
 {
 	const struct origin *o = &c->transfer.origin;
-	const enum dtype dtype = c->agreed.vectors[vector].dtype;
-	struct reading r = {&o->file.data, dtype, to};
-	return extents_visit(&o->places[vector], pos * dtype_size(dtype), n * dtype_size(dtype),
-	                     read_piece, &r, err);
+	return origin_read(&o->file.data, &o->places[vector], c->agreed.vectors[vector].dtype, to,
+	                   pos, n, err);
 }
 
 /* ties and dare: drop differences @d of the vector from element @pos on. */

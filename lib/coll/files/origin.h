@@ -34,6 +34,12 @@ void origin_fact(const struct collective *, struct intent *);
 int origin_prepare(struct collective *, struct err *err);
 void origin_release(struct collective *);
 
+/* For files beside the inputs, as the momentum (outer.h): compute the digest in a thread, unless it
+ * is a dry run; read @n elements from element @pos of the @places on. */
+int origin_digest(const struct collective *, struct inspection *, struct err *err);
+int origin_read(const struct dataset *, const struct extents *places, enum dtype dtype, uint8_t *to,
+                uint64_t pos, uint64_t n, struct err *err);
+
 /* Make of @n elements @x of local input @input, from element @pos of vector @vector on, the
  * contribution @to, of the vector's wire type. On the reading thread. */
 int origin_subtract(const struct collective *, int vector, int input, void *to, const void *x,

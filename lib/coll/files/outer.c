@@ -5,7 +5,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/base/offload.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/request/paths.h"
 #include "lib/data/dataset/dataset_output.h"
@@ -69,18 +68,6 @@ static int check_tensors(const struct dataset *d, const struct dataset *in, stru
 	               d->path, d->tensors[k].name);
 }
 
-static int step(void *ctx, struct err *err)
-{
-	(void)ctx;
-	return offload_stopped(err);
-}
-
-static int digest(void *ctx, struct err *err)
-{
-	struct collective *c = ctx;
-	return inspect_read(&c->transfer.outer.file, false, step, NULL, err);
-}
-
 static int open_file(struct collective *c, const char *path, struct err *err)
 {
 	struct inspection *in = &c->transfer.outer.file;
@@ -96,7 +83,7 @@ static int open_file(struct collective *c, const char *path, struct err *err)
 	if (inspect_open(in, path, &from, err) < 0 || check_apart(c, &in->data, err) < 0 ||
 	    check_tensors(&in->data, &c->transfer.inputs[0], err) < 0)
 		return -1;
-	return c->request->dry_run ? 0 : job_run_in_thread(c->life->job, digest, c, err);
+	return origin_digest(c, in, err);
 }
 
 int outer_open(struct collective *c, struct err *err)
@@ -207,30 +194,17 @@ int outer_name(struct collective *c, struct err *err)
 
 /* ---- elements ---- */
 
-struct moving {
-	const struct collective *c;
-	enum dtype dtype;
-	uint8_t *at;
+struct writing {
+	struct sink *sink;
+	const uint8_t *from;
 };
-
-static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
-{
-	struct moving *m = ctx;
-	if (dataset_pread(&m->c->transfer.outer.file.data, e->file, m->at, bytes, e->offset, err) <
-	    0)
-		return -1;
-	if (e->swapped)
-		dataset_swap(m->dtype, m->at, bytes / dtype_size(m->dtype));
-	m->at += bytes;
-	return 0;
-}
 
 static int write_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
 {
-	struct moving *m = ctx;
-	if (sink_pwrite(m->c->transfer.sink, e->file, m->at, bytes, e->offset, err) < 0)
+	struct writing *w = ctx;
+	if (sink_pwrite(w->sink, e->file, w->from, bytes, e->offset, err) < 0)
 		return -1;
-	m->at += bytes;
+	w->from += bytes;
 	return 0;
 }
 
@@ -240,13 +214,13 @@ int outer_step(const struct collective *c, int vector, void *to, const void *ori
 	const struct vector *v = &c->agreed.vectors[vector];
 	const struct outer_state *o = &c->transfer.outer;
 	const enum dtype dtype = delta_dtype(v->dtype);
-	const uint64_t at = pos * dtype_size(dtype), bytes = n * dtype_size(dtype);
-	struct moving m = {c, dtype, o->buf};
-	memset(o->buf, 0, bytes);
-	if (o->file.open && extents_visit(&o->in[vector], at, bytes, read_piece, &m, err) < 0)
+	struct writing w = {c->transfer.sink, o->buf};
+	if (!o->file.open)
+		memset(o->buf, 0, n * dtype_size(dtype));
+	else if (origin_read(&o->file.data, &o->in[vector], dtype, o->buf, pos, n, err) < 0)
 		return -1;
 	delta_outer(v->out, to, v->dtype, origin, v->wire, from, by, dtype, o->buf,
 	            c->request->outer.rate, c->request->outer.momentum, n);
-	m.at = o->buf;
-	return extents_visit(&o->out[vector], at, bytes, write_piece, &m, err);
+	return extents_visit(&o->out[vector], pos * dtype_size(dtype), n * dtype_size(dtype),
+	                     write_piece, &w, err);
 }
