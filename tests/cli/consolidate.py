@@ -143,14 +143,14 @@ def shards(path, axis, size, folder):
             if axis >= len(shape):
                 assert (name in got) == (r == 0), (r, name)
                 if r == 0:
-                    assert got[name] == (dtype, shape, data) and info[name] == {"saved_offsets": [0] * len(shape)}, name
+                    assert got[name] == (dtype, shape, data) and info[name] == {"saved_offsets": [0] * len(shape), "whole": list(shape)}, name
                 continue
             chunk = -(-shape[axis] // size)
             begin, end = min(r * chunk, shape[axis]), min((r + 1) * chunk, shape[axis])
             whole = np.frombuffer(data, DTYPES[dtype]).reshape(shape)
             part = whole[(slice(None),) * axis + (slice(begin, end),)]
             assert got[name] == (dtype, list(part.shape), part.tobytes()), (r, name)
-            assert info[name] == {"saved_offsets": [begin if i == axis else 0 for i in range(len(shape))]}, (r, name, info[name])
+            assert info[name] == {"saved_offsets": [begin if i == axis else 0 for i in range(len(shape))], "whole": list(shape)}, (r, name, info[name])
 
 
 def same(a, b):

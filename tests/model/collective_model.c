@@ -331,9 +331,11 @@ static double ties(const double *x, int n)
 		nabove += x[i] > 0;
 		nbelow += x[i] < 0;
 	}
+	if (isnan(above + below))
+		return (double)NAN;
 	if (above + below >= 0)
 		return nabove ? above / nabove : 0;
-	return nbelow ? below / nbelow : 0; /* also where the sum is NaN */
+	return nbelow ? below / nbelow : 0;
 }
 
 static double joint_number(enum reduce_op op, double trim, double *x, int n)

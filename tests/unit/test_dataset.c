@@ -463,7 +463,8 @@ static void test_sets(void **state)
 	assert_int_equal(mkdir("nothing", 0700), 0);
 	assert_refused("nothing", &plain, ERR_INPUT,
 	               "nothing: holds no checkpoint: expected model.safetensors.index.json, "
-	               "another .safetensors.index.json or .safetensors files");
+	               "another .safetensors.index.json, .safetensors files or "
+	               "pytorch_model.bin.index.json");
 	assert_refused("gone/", &plain, ERR_INPUT, "gone/: cannot list: No such file");
 	assert_refused("gone/" INDEX, &plain, ERR_INPUT, "gone/" INDEX ": cannot open");
 }

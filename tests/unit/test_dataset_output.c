@@ -24,6 +24,9 @@ TEST(which_names_go_along)
 	                                   "a.npz",
 	                                   "a.gguf",
 	                                   "tf_model.h5",
+	                                   "model.ckpt.data-00000-of-00001",
+	                                   "old.bin.bak",
+	                                   "model.onnx_data",
 	                                   "__0_0.distcp"};
 	for (size_t i = 0; i < sizeof go / sizeof *go; i++)
 		assert_true(dataset_beside_name(go[i]));

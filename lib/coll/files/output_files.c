@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 
 #include "lib/base/path.h"
 #include "lib/base/text.h"
@@ -515,6 +516,31 @@ static int map_outputs(struct collective *c, struct err *err)
 	return 0;
 }
 
+/* Refuse an output in the folder of a distributed checkpoint that is an input: it would be read
+ * with it from then on. */
+static int check_beside_pieces(const struct collective *c, struct err *err)
+{
+	const struct transfer *t = &c->transfer;
+	struct stat folder, in;
+	for (int f = 0; t->sink && f < sink_files(t->sink); f++) {
+		char *path = path_folder(sink_path(t->sink, f), err);
+		const bool known = path && stat(path, &folder) == 0;
+		free(path);
+		if (!path)
+			return -1;
+		for (int k = 0; known && k < t->ninputs; k++) {
+			const struct dataset *d = &t->inputs[k];
+			if (d->format == &format_dcp && stat(d->path, &in) == 0 &&
+			    in.st_dev == folder.st_dev && in.st_ino == folder.st_ino)
+				return err_set(err, ERR_USAGE,
+				               "%s: would be read as a part of its input, %s: name "
+				               "another folder",
+				               sink_path(t->sink, f), d->path);
+		}
+	}
+	return 0;
+}
+
 int files_name_outputs(struct collective *c, struct err *err)
 {
 	size_t n = (size_t)c->request->noutputs * agreement_entries(&c->agreed) + 1;
@@ -524,7 +550,7 @@ int files_name_outputs(struct collective *c, struct err *err)
 		return -1;
 	if (c->transfer.selected)
 		place_selected(c);
-	else if (name_all(c, err) < 0 || outer_name(c, err) < 0)
+	else if (name_all(c, err) < 0 || outer_name(c, err) < 0 || check_beside_pieces(c, err) < 0)
 		return -1;
 	return map_outputs(c, err);
 }

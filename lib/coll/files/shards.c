@@ -141,6 +141,7 @@ static int add_part(struct collective *c, const struct tensor *t, uint64_t *at, 
 	                            .ndim = t->ndim,
 	                            .shape = axes + t->ndim,
 	                            .first = axes,
+	                            .whole = t->shape,
 	                            .count = bytes / dtype_size(t->dtype),
 	                            .bytes = bytes};
 	a->vectors[0].tensors[a->ntensors] = (uint32_t)a->ntensors;
@@ -183,16 +184,14 @@ int shards_adopt(struct collective *c, struct err *err)
 #define SHARD      "shard-%05d-model-00001-of-00001.safetensors"
 #define SHARD_NAME 64
 
-/* Is it a shard of one of the ranks? */
+/* Is it this rank's shard? Others were there before the job: who knows whether another rank
+ * replaces them. */
 static bool is_shard(void *ctx, const char *name)
 {
 	const struct collective *c = ctx;
-	char again[SHARD_NAME];
-	int number;
-	if (sscanf(name, SHARD, &number) != 1 || number < 1 || number > c->agreed.size)
-		return false;
-	snprintf(again, sizeof again, SHARD, number);
-	return strcmp(again, name) == 0;
+	char own[SHARD_NAME];
+	snprintf(own, sizeof own, SHARD, c->agreed.rank + 1);
+	return strcmp(own, name) == 0;
 }
 
 char *shards_path(const struct collective *c, const char *path, struct err *err)
@@ -211,20 +210,27 @@ char *shards_path(const struct collective *c, const char *path, struct err *err)
 	return path_join(path, name, err);
 }
 
-/* "{"w": {"saved_offsets": [3, 0]}}" */
-static void put_places(const struct agreement *a, struct buf *out)
+static void put_axes(const uint64_t *axes, int ndim, struct buf *out)
 {
 	char number[24];
+	for (int k = 0; k < ndim; k++) {
+		snprintf(number, sizeof number, "%s%" PRIu64, k ? ", " : "", axes[k]);
+		buf_put_text(out, number);
+	}
+}
+
+/* "{"w": {"saved_offsets": [3, 0], "whole": [6, 2]}}" */
+static void put_places(const struct agreement *a, struct buf *out)
+{
 	buf_put_text(out, "{");
 	for (size_t i = 0; i < a->ntensors; i++) {
 		const struct tensor *t = &a->tensors[i].tensor;
 		buf_put_text(out, i ? ", " : "");
 		buf_put_json(out, t->name, strlen(t->name));
 		buf_put_text(out, ": {\"saved_offsets\": [");
-		for (int k = 0; k < t->ndim; k++) {
-			snprintf(number, sizeof number, "%s%" PRIu64, k ? ", " : "", t->first[k]);
-			buf_put_text(out, number);
-		}
+		put_axes(t->first, t->ndim, out);
+		buf_put_text(out, "], \"whole\": [");
+		put_axes(t->whole, t->ndim, out);
 		buf_put_text(out, "]}");
 	}
 	buf_put_text(out, "}");

@@ -96,6 +96,14 @@ int inputs_select(struct dataset *d, const struct input_source *in, struct err *
 	                                          .unused = note_unused,
 	                                          .ctx = (void *)in};
 
+	if (d->hull && in->note) {
+		char text[512];
+		snprintf(text, sizeof text,
+		         "%.300s: its %d file%s not say the shapes of the whole tensors: pieces at "
+		         "their ends may be missing",
+		         d->path, d->nfiles, d->nfiles == 1 ? " does" : "s do");
+		in->note(in->ctx, text);
+	}
 	if (dataset_select(d, &patterns, err) < 0)
 		return -1;
 	return dataset_strip(d, o->strip, o->nstrip, err);

@@ -274,12 +274,13 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 /* --consolidate and --shard-dim move the contents of checkpoints. */
 static int check_pieces(const struct coll_request *r, struct err *err)
 {
-	const char *with = r->each             ? "--each"
-	                   : r->files.raw_file ? "--raw-file"
-	                   : r->stats          ? "--stats"
-	                   : r->counts         ? "--counts"
-	                   : r->output_dtype   ? "--output-dtype"
-	                                       : NULL;
+	const char *with = r->each                             ? "--each"
+	                   : r->files.raw_file                 ? "--raw-file"
+	                   : r->stats                          ? "--stats"
+	                   : r->counts                         ? "--counts"
+	                   : r->output_dtype                   ? "--output-dtype"
+	                   : r->consolidate && r->files.nstrip ? "--strip"
+	                                                       : NULL;
 	if (r->check_replicas && !r->consolidate)
 		return err_set(err, ERR_USAGE, "--check-replicas: needs --consolidate");
 	if (!request_moves_pieces(r) || !with)

@@ -107,7 +107,8 @@ static bool read_weight(const char *text, double *out)
 {
 	char *end;
 
-	if (!is_digit(*text) && *text != '.')
+	if ((!is_digit(*text) && *text != '.') ||
+	    text[strspn(text, "0123456789.eE+-,")]) /* commas end a weight of a list */
 		return false;
 	errno = 0;
 	double w = read_double(text, &end);
@@ -608,13 +609,19 @@ static void value_text(const struct setting *s, const void *base, struct buf *ou
 	case SETTING_DURATION:
 		snprintf(number, sizeof number, "%" PRIu64, *(const uint64_t *)at);
 		break;
+	case SETTING_DTYPE:
+		buf_put_text(out, *(const enum dtype *)at ? dtype_name(*(const enum dtype *)at)
+		                                          : "not given");
+		return;
 	case SETTING_OUTER:
-		snprintf(op, sizeof op, "%a,%a", ((const struct outer *)at)->rate,
+		snprintf(op, sizeof op, "%.17g,%.17g", ((const struct outer *)at)->rate,
 		         ((const struct outer *)at)->momentum);
 		buf_put_text(out, op);
 		return;
 	case SETTING_NUMBER:
-		snprintf(number, sizeof number, "%a", *(const double *)at);
+		snprintf(op, sizeof op, "%.17g", *(const double *)at);
+		buf_put_text(out, op);
+		return;
 		break;
 	default:
 		snprintf(number, sizeof number, "%d", *(const int *)at);

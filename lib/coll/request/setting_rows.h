@@ -77,7 +77,7 @@ S(FILES, "max-shard-size", 0, "SIZE", SIZE, max_shard, FOR_SHARDS | FOR_JOINED,
   .min = 1, .max = INT64_MAX)
 S(FILES, "with-files", 0, NULL, FLAG, with_files, FOR_SETS,
   "the folder of the output also gets the other files of the input's folder, such as config.json: "
-  "those of rank 0 or of the root, from its first input",
+  "those of rank 0 or of the root, from its first input; they replace files of the same names",
   .agree = FOR_SETS)
 S(FILES, "each", 0, NULL, FLAG, each, FOR_OUTPUT,
   "process each input separately; -o names a folder", .agree = FOR_OUTPUT)

@@ -69,7 +69,9 @@ struct dataset {
 	char *index_metadata; /* its "metadata" as JSON text; NULL: none */
 	bool joined;          /* its tensors are joined from pieces: its files are not copied one by
 	                       * one */
-	bool selected;        /* its tensors are not all, or have other names than in the files */
+	bool hull; /* joined from files that do not say the shapes of the tensors: they are those of
+	              the pieces that are there */
+	bool selected; /* its tensors are not all, or have other names than in the files */
 	struct dataset_file *files;
 	int nfiles;
 	int nbeside; /* the last of them, in the folder, have no tensors (dataset_beside.h) */

@@ -16,12 +16,24 @@
 #define INDEX ".index.json" /* of sets in any format */
 
 /* What other programs keep weights in. */
-static const char *const weights[] = {".h5", ".msgpack", ".onnx", ".ot", ".tflite", ".mlmodel"};
+static const char *const weights[] = {".h5",  ".msgpack", ".onnx",    ".onnx_data", ".onnx.data",
+                                      ".ot",  ".tflite",  ".mlmodel", ".ggml",      ".nemo",
+                                      ".pkl", ".pickle",  ".joblib",  ".pdparams"};
 
 static bool ends_in(const char *name, const char *suffix)
 {
 	const size_t n = strlen(name), m = strlen(suffix);
 	return n >= m && strcasecmp(name + n - m, suffix) == 0;
+}
+
+/* Is @suffix in the name, before its end or another suffix: model.ckpt.data-00000-of-00001? */
+static bool has_suffix(const char *name, const char *suffix)
+{
+	const size_t n = strlen(suffix);
+	for (const char *at = name; (at = strcasestr(at, suffix)); at += n)
+		if (at > name && (!at[n] || at[n] == '.'))
+			return true;
+	return false;
 }
 
 bool dataset_beside_name(const char *name)
@@ -30,7 +42,7 @@ bool dataset_beside_name(const char *name)
 		return false;
 	for (size_t i = 0; i < formats_len; i++)
 		for (int k = 0; formats[i]->suffixes[k]; k++)
-			if (ends_in(name, formats[i]->suffixes[k]))
+			if (has_suffix(name, formats[i]->suffixes[k]))
 				return false;
 	for (size_t i = 0; i < sizeof weights / sizeof *weights; i++)
 		if (ends_in(name, weights[i]))

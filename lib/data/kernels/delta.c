@@ -66,6 +66,10 @@ void delta_take(enum dtype to, void *dst, enum dtype dtype, const void *x, const
 	convert_fn *widen = convert_kernel(DTYPE_F64, dtype);
 	convert_fn *narrow = convert_kernel(to, DTYPE_F64);
 	double a[CHUNK], b[CHUNK];
+	if (by >= 0 && by <= 0) {
+		memset(dst, 0, n * dtype_size(to));
+		return;
+	}
 	if (to == DTYPE_F32 && dtype != DTYPE_F64 && by >= 1 && by <= 1) {
 		take_f32(dst, dtype, x, origin, n);
 		return;

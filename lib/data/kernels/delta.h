@@ -23,7 +23,7 @@
 enum dtype delta_dtype(enum dtype dtype);
 
 /* dst[i] = by * (x[i] - origin[i]), of type @to; x and origin have type @dtype. Computed in f64 and
- * rounded once. */
+ * rounded once. @by 0 gives 0 for every x, also NaN. */
 void delta_take(enum dtype to, void *dst, enum dtype dtype, const void *x, const void *origin,
                 double by, size_t n);
 /* dst[i] = origin[i] + by * d[i], of type @to; origin has type @dtype, and d has type @of. Computed

@@ -212,10 +212,13 @@ ELEMENT_FN uint64_t f64_to_f64(double x)
 		const S *top = tops;                                                               \
 		ELEMENTWISE for (size_t i = 0; i < n; i++)                                         \
 		{                                                                                  \
-			const bool up = s->above[i] + s->below[i] >= 0;                            \
+			const double all = s->above[i] + s->below[i];                              \
+			const bool up = all >= 0;                                                  \
 			const double sum = up ? s->above[i] : s->below[i];                         \
 			const double of = up ? s->nabove[i] : s->nbelow[i];                        \
-			d[i] = t##_unless(top[i], f64_to_##t(of > 0 ? sum / of : 0));              \
+			const double mean = of > 0 ? sum / of : 0;                                 \
+			/* of infinities of both signs the sum is NaN */                           \
+			d[i] = t##_unless(top[i], f64_to_##t(all == all ? mean : all));            \
 		}                                                                                  \
 	}
 

@@ -8,7 +8,7 @@
  *   order.
  *
  * - ties: the mean of those that have the sign of the sum of all; the sign of 0 is +; 0 counts for
- *   no sign; 0 if there are none. Only f32 and f64.
+ *   no sign; 0 if there are none; NaN if the sum is. Only f32 and f64.
  *
  * Floats: means are computed in f64 and rounded once. -0 is below +0. If a contribution is NaN, so
  * is the result (the canonical NaN of reduce.h). Integers: the exact mean, rounded to the nearest,

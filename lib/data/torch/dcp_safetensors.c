@@ -7,7 +7,9 @@
 #include "lib/data/torch/dcp.h"
 #include "lib/data/torch/pieces.h"
 
-#define INFO "DCP_SHARDING_INFO" /* {"w": {"saved_offsets": [3, 0]}}, as text, in __metadata__ */
+/* {"w": {"saved_offsets": [3, 0]}}, as text, in __metadata__. torch does not say the shape of the
+ * whole; `scatter --shard-dim` adds it: "whole": [6, 2]. */
+#define INFO "DCP_SHARDING_INFO"
 
 /* The sharding info of the file, a new reference; NULL: it has none, or it is malformed. */
 static json_t *info_of(const struct dataset_file *f)
@@ -51,6 +53,37 @@ static int fill_box(const struct dataset *d, const struct tensor *t, json_t *inf
 	return 0;
 }
 
+/* If the files of the tensors @t[n] say the shape of the whole, replace the hull in *info by it:
+ * the hull must fit. */
+static int take_whole(struct dataset *d, const struct tensor *t, size_t n, json_t *const *infos,
+                      struct array_info *info, struct err *err)
+{
+	struct array_info whole = *info;
+	size_t say = 0;
+	for (size_t k = 0; k < n; k++) {
+		const json_t *of = json_object_get(infos[t[k].file], t[k].name);
+		const json_t *shape = json_object_get(of, "whole");
+		if (of && !shape)
+			continue;
+		if (shape && json_array_size(shape) != (size_t)t->ndim)
+			return malformed(d, &t[k], err);
+		for (int i = 0; i < t->ndim; i++) {
+			const json_t *number = shape ? json_array_get(shape, (size_t)i) : NULL;
+			const json_int_t length =
+			        shape ? json_integer_value(number) : (json_int_t)t[k].shape[i];
+			if ((shape && !json_is_integer(number)) || length < 0 ||
+			    (uint64_t)length < info->shape[i] ||
+			    (say && (uint64_t)length != whole.shape[i]))
+				return malformed(d, &t[k], err);
+			whole.shape[i] = (uint64_t)length;
+		}
+		say++;
+	}
+	d->hull |= !say;
+	*info = say ? whole : *info;
+	return array_count(info) ? malformed(d, t, err) : 0;
+}
+
 /* The least shape that holds the boxes. */
 static int hull(const struct dataset *d, const struct tensor *t, const struct tensor_box *boxes,
                 int n, struct array_info *info, struct err *err)
@@ -70,12 +103,15 @@ static int hull(const struct dataset *d, const struct tensor *t, const struct te
 /* Append the @n tensors at @t, which have one name, as parts of which the whole is not known. One
  * that the info of its file lacks is whole. */
 static int list_parts(struct torch_spool *spool, const struct tensor *t, size_t n,
-                      json_t *const *infos, const struct tensor_box *boxes, struct err *err)
+                      json_t *const *infos, const struct tensor_box *boxes, const uint64_t *whole,
+                      struct err *err)
 {
 	for (size_t k = 0; k < n; k++) {
 		struct tensor part = t[k];
-		if (json_object_get(infos[t[k].file], t[k].name))
+		if (json_object_get(infos[t[k].file], t[k].name)) {
 			part.first = boxes[k].first;
+			part.whole = whole;
+		}
 		if (dataset_add_tensor(spool->dataset, &part, part.file, err))
 			return -1;
 	}
@@ -83,8 +119,8 @@ static int list_parts(struct torch_spool *spool, const struct tensor *t, size_t 
 }
 
 /* Join the @n tensors at @t, which have one name. */
-static int join_one(struct torch_spool *spool, const struct dataset *d, const struct tensor *t,
-                    size_t n, json_t *const *infos, struct err *err)
+static int join_one(struct torch_spool *spool, struct dataset *d, const struct tensor *t, size_t n,
+                    json_t *const *infos, struct err *err)
 {
 	struct array_info info = {0};
 	if (n > PIECES_MAX)
@@ -103,6 +139,9 @@ static int join_one(struct torch_spool *spool, const struct dataset *d, const st
 	}
 	if (ret == 0)
 		ret = hull(d, t, boxes, (int)n, &info, err);
+	const bool said = json_object_get(json_object_get(infos[t->file], t->name), "whole");
+	if (ret == 0)
+		ret = take_whole(d, t, n, infos, &info, err);
 	const struct tensor whole = {.name = t->name,
 	                             .dtype = t->dtype,
 	                             .ndim = t->ndim,
@@ -110,8 +149,9 @@ static int join_one(struct torch_spool *spool, const struct dataset *d, const st
 	                             .count = info.count,
 	                             .bytes = array_bytes(&info)};
 	if (ret == 0)
-		ret = spool->source->parts ? list_parts(spool, t, n, infos, boxes, err)
-		                           : pieces_join(spool, &whole, boxes, (int)n, err);
+		ret = spool->source->parts
+		              ? list_parts(spool, t, n, infos, boxes, said ? info.shape : NULL, err)
+		              : pieces_join(spool, &whole, boxes, (int)n, err);
 	free(boxes);
 	return ret;
 }
