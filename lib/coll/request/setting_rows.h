@@ -30,9 +30,9 @@ S(COLLECTIVE, "weight", 0, "W[,W,...]", WEIGHTS, weights, FOR_AVERAGE,
   "input of weight 0 is ignored",
   .other = AT(nweights), .def = "1", .once = true)
 S(COLLECTIVE, "integers", 0, "HOW", INTEGERS, integers, FOR_AVERAGE,
-  "how to average integers, also in a trimmed mean or a median of an even number: take the values of rank 0 (first), the same but fail if "
-  "another rank has different values (equal), or round the exact average to the nearest "
-  "integer (round)",
+  "how to average integers, also in a trimmed mean or a median of an even number: take the values "
+  "of rank 0 (first), the same but fail if another rank has different values (equal), or round the "
+  "exact average to the nearest integer (round)",
   .choices = "first|equal|round", .agree = FOR_AVERAGE)
 S(COLLECTIVE, "algorithm", 'a', "NAME", STRING, algorithm, FOR_CHOICE,
   "algorithm to use; 'collctl algorithms' lists all; bench also takes several, separated "
@@ -86,11 +86,10 @@ S(FILES, "consolidate", 0, NULL, FLAG, consolidate, FOR_JOINED,
   "DCP or FSDP, or files of them; the output is a .safetensors file",
   .agree = FOR_JOINED)
 S(FILES, "check-replicas", 0, NULL, FLAG, check_replicas, FOR_JOINED,
-  "with --consolidate, compare the digests of pieces that several ranks have",
-  .agree = FOR_JOINED)
+  "with --consolidate, compare the digests of pieces that several ranks have", .agree = FOR_JOINED)
 S(FILES, "shard-dim", 0, "D", INT, shard_dim, FOR_SCATTER,
-  "cut the tensors of the root's checkpoint along this axis, from 0, as torch's Shard(D) does; each "
-  "rank writes its shard of a distributed checkpoint (DCP with safetensors) to the folder -o",
+  "cut the tensors of the root's checkpoint along this axis, from 0, as torch's Shard(D) does; "
+  "each rank writes its shard of a distributed checkpoint (DCP with safetensors) to the folder -o",
   .max = 63, .have = AT(have_shard_dim), .agree = FOR_SCATTER)
 S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,
   "treat files of any format as a sequence of bytes", .agree = FOR_BYTES)
