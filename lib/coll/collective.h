@@ -186,6 +186,9 @@ int gathered_map(struct collective *, int vector, struct err *err);
 /* ---- elements.c: fileio_ops ---- */
 
 int elements_prepare(struct collective *, struct err *err);
+/* Write @bytes to the @places in the sink, from byte @pos of them on. On the writing thread. */
+int elements_put(const struct collective *, const struct extents *places, const void *buf,
+                 uint64_t pos, uint64_t bytes, struct err *err);
 /* The index, among the vector's tensors, of the one that contains element @at. */
 size_t elements_tensor(const struct collective *, const struct vector *, uint64_t at);
 int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,

@@ -180,6 +180,13 @@ static int write_piece(void *ctx, const struct extent *e, uint64_t bytes, struct
 	return 0;
 }
 
+int elements_put(const struct collective *c, const struct extents *places, const void *buf,
+                 uint64_t pos, uint64_t bytes, struct err *err)
+{
+	struct writing w = {c->transfer.sink, buf};
+	return extents_visit(places, pos, bytes, write_piece, &w, err);
+}
+
 static int same(const struct moved *m, int input, size_t i, const uint8_t *buf, const uint8_t *with,
                 uint64_t n, struct err *err)
 {
@@ -236,12 +243,9 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
 	if (m->c->request->consolidate)
 		return consolidated_store(m->c, buf, pos, n, err);
 	digest_update(m->files->digest, pos * esize, buf, n * esize);
-	for (int k = 0; k < t->copies; k++) {
-		struct writing w = {t->sink, buf};
-		if (extents_visit(&m->files->out[k], pos * esize, n * esize, write_piece, &w, err) <
-		    0)
+	for (int k = 0; k < t->copies; k++)
+		if (elements_put(m->c, &m->files->out[k], buf, pos * esize, n * esize, err) < 0)
 			return -1;
-	}
 	return 0;
 }
 

@@ -194,33 +194,18 @@ int outer_name(struct collective *c, struct err *err)
 
 /* ---- elements ---- */
 
-struct writing {
-	struct sink *sink;
-	const uint8_t *from;
-};
-
-static int write_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
-{
-	struct writing *w = ctx;
-	if (sink_pwrite(w->sink, e->file, w->from, bytes, e->offset, err) < 0)
-		return -1;
-	w->from += bytes;
-	return 0;
-}
-
 int outer_step(const struct collective *c, int vector, void *to, const void *origin,
                const void *from, double by, uint64_t pos, uint64_t n, struct err *err)
 {
 	const struct vector *v = &c->agreed.vectors[vector];
 	const struct outer_state *o = &c->transfer.outer;
 	const enum dtype dtype = delta_dtype(v->dtype);
-	struct writing w = {c->transfer.sink, o->buf};
 	if (!o->file.open)
 		memset(o->buf, 0, n * dtype_size(dtype));
 	else if (origin_read(&o->file.data, &o->in[vector], dtype, o->buf, pos, n, err) < 0)
 		return -1;
 	delta_outer(v->out, to, v->dtype, origin, v->wire, from, by, dtype, o->buf,
 	            c->request->outer.rate, c->request->outer.momentum, n);
-	return extents_visit(&o->out[vector], pos * dtype_size(dtype), n * dtype_size(dtype),
-	                     write_piece, &w, err);
+	return elements_put(c, &o->out[vector], o->buf, pos * dtype_size(dtype),
+	                    n * dtype_size(dtype), err);
 }

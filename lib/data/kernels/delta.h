@@ -67,7 +67,7 @@ void delta_keep(enum dtype dtype, void *d, uint64_t bits, size_t n);
 void delta_random(uint64_t key, uint64_t block, uint32_t stream, uint32_t out[4]);
 /* The key of a tensor's random numbers. */
 uint64_t delta_key(uint64_t seed, const char *tensor);
-/* For elements @first to @first + n - 1 of a tensor in contribution number @of: d[i] = d[i] / part
+/* For elements @first to @first + n - 1 of a tensor in contribution number @of: d[i] *= 1 / part
  * with probability @part, else 0. */
 void delta_drop(enum dtype dtype, void *d, double part, uint64_t key, uint32_t of, uint64_t first,
                 size_t n);
