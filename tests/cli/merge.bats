@@ -66,6 +66,17 @@ on() {
 	collctl verify -n 1 -q --same zero.safetensors origin.safetensors
 }
 
+@test "ties of tensors that are larger than the sample by which the passes over them begin" {
+	local t part
+	for t in f4 f8; do
+		oracle merge make 2 "$t" large
+		for part in 0.0001 0.3 0.9 1; do
+			on 1 2 out.safetensors allreduce --op "ties:$part"
+			oracle merge check out.safetensors "ties:$part" 1 2
+		done
+	done
+}
+
 @test "arrays: reduce-scatter, other orders of bytes and elements, an origin through a link, in place" {
 	py <<-'END'
 		r = np.random.default_rng(1)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Merges of differences to an origin, by numpy.
 
-  merge.py make N [DTYPE]            origin.safetensors, x.0.safetensors ... x.N-1.safetensors: tensors of DTYPE (f4)
+  merge.py make N [DTYPE [large]]    origin.safetensors, x.0.safetensors ... x.N-1.safetensors: tensors of DTYPE (f4),
+                                     large: one of more elements than a sample has, whose rows differ in size
   merge.py outer STEPS LR MU N       are out.safetensors and momentum.safetensors what so many outer steps make?
   merge.py check OUT OP SCALE N [W,...]    is OUT what OP makes of x.0 ... x.N-1? avg with weights W
 
@@ -17,9 +18,12 @@ from files import load_safetensors, save_safetensors
 MASK = (1 << 32) - 1
 
 
-def make(n, dtype="f4"):
+def make(n, dtype="f4", large=None):
     rng = np.random.default_rng(5)
     shapes = {"a.weight": (40, 30), "a.bias": (30,), "b": (7, 3, 5), "empty": (0, 4), "one": ()}
+
+    if large:
+        shapes["large"] = (600, 501)
 
     def tensors(scale):
         return {k: np.asarray(rng.normal(size=s) * scale).astype(dtype) for k, s in shapes.items()}
@@ -28,6 +32,9 @@ def make(n, dtype="f4"):
     save_safetensors("origin.safetensors", origin)
     for i in range(int(n)):
         task = tensors(0.1)
+        if large:
+            task["large"][:200] *= 50
+            task["large"][np.abs(task["large"]) < 0.02] = 0
         save_safetensors(f"x.{i}.safetensors", {k: (v + task[k]).astype(dtype) for k, v in origin.items()})
 
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/data/kernels/delta.h"
+#include "lib/data/kernels/kth.h"
 #include "lib/data/kernels/reduce.h"
 #include "tests/unit/unit.h"
 
@@ -21,18 +22,30 @@ static int by_magnitude(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-static uint64_t kth(enum dtype dtype, const void *d, size_t n, uint64_t k)
+static struct kth passes(enum dtype dtype, const void *d, size_t n, uint64_t k, size_t sample)
 {
-	static uint64_t count[DELTA_BUCKETS];
-	struct delta_rank r;
-	delta_rank_init(&r, dtype, k, count);
-	do
+	static uint64_t count[KTH_BUCKETS];
+	struct kth r;
+	kth_init(&r, dtype, k, n, count);
+	if (sample)
+		kth_sample(&r, d, sample);
+	while (!r.found) {
 		for (size_t i = 0, len; i < n; i += len) { /* in ranges */
 			len = n - i < 777 ? n - i : 777;
-			delta_rank_add(&r, (const uint8_t *)d + i * dtype_size(dtype), len);
+			kth_add(&r, (const uint8_t *)d + i * dtype_size(dtype), len);
 		}
-	while (delta_rank_next(&r));
-	return delta_rank_bits(&r);
+		kth_next(&r);
+	}
+	return r;
+}
+
+static uint64_t kth(enum dtype dtype, const void *d, size_t n, uint64_t k)
+{
+	const uint64_t value = passes(dtype, d, n, k, 0).value;
+	/* Samples that are too small, that are of one part, and of all. */
+	for (size_t sample = 1; sample <= n; sample = sample < n && sample * 9 > n ? n : sample * 9)
+		assert_int_equal(passes(dtype, d, n, k, sample).value, value);
+	return value;
 }
 
 TEST(the_kth_largest_magnitude_is_exact)

@@ -5,6 +5,7 @@
 
 #include "lib/base/offload.h"
 #include "lib/coll/collective.h"
+#include "lib/coll/files/ties.h"
 #include "lib/coll/request/paths.h"
 #include "lib/data/kernels/delta.h"
 
@@ -75,111 +76,6 @@ void origin_release(struct collective *c)
 
 /* ---- before the transfer ---- */
 
-/* Read @n elements of the tensor @t of @d from element @at on. */
-static int read_tensor(const struct dataset *d, const struct tensor *t, void *buf, uint64_t at,
-                       size_t n, struct err *err)
-{
-	const size_t esize = dtype_size(t->dtype);
-	if (dataset_read(d, t, buf, n * esize, at * esize, err) < 0)
-		return -1;
-	if (t->swapped)
-		dataset_swap(t->dtype, buf, n);
-	return 0;
-}
-
-/* Inputs whose differences are ranked in one pass, because each needs DELTA_BUCKETS counts. */
-#define RANKED 8
-
-struct ranking {
-	struct collective *c;
-	uint8_t *x, *origin, *d; /* STAGING bytes each */
-	uint64_t *count;         /* [RANKED * DELTA_BUCKETS] */
-	struct delta_rank ranks[RANKED];
-	int first, n; /* the local inputs that are ranked */
-};
-
-/* One pass over the differences of tensor number @index of the inputs. */
-static int rank_pass(struct ranking *k, size_t index, struct err *err)
-{
-	const struct transfer *t = &k->c->transfer;
-	const struct dataset *origin = &t->origin.file.data;
-	const struct tensor *of = &origin->tensors[index];
-	const size_t most = STAGING / sizeof(double);
-	for (uint64_t at = 0, n; at < of->count; at += n) {
-		n = of->count - at < most ? of->count - at : most;
-		if (offload_stopped(err) < 0 || read_tensor(origin, of, k->origin, at, n, err) < 0)
-			return -1;
-		for (int i = 0; i < k->n; i++) {
-			const struct dataset *in = &t->inputs[k->first + i];
-			if (read_tensor(in, &in->tensors[index], k->x, at, n, err) < 0)
-				return -1;
-			delta_take(k->ranks[i].dtype, k->d, of->dtype, k->x, k->origin, 1, n);
-			delta_rank_add(&k->ranks[i], k->d, n);
-		}
-	}
-	return 0;
-}
-
-/* least[i * stride]: the least magnitude that counts of the i-th input. */
-static int rank_tensor(struct ranking *k, const struct vector *v, size_t index, uint64_t *least,
-                       size_t stride, struct err *err)
-{
-	const uint64_t count = k->c->transfer.origin.file.data.tensors[index].count;
-	bool more = count > 0;
-	for (int i = 0; more && i < k->n; i++)
-		delta_rank_init(&k->ranks[i], v->wire, delta_kept(k->c->request->param.part, count),
-		                k->count + (size_t)i * DELTA_BUCKETS);
-	while (more) {
-		if (rank_pass(k, index, err) < 0)
-			return -1;
-		for (int i = 0; i < k->n; i++) /* all need as many passes */
-			more = delta_rank_next(&k->ranks[i]);
-	}
-	for (int i = 0; count && i < k->n; i++)
-		least[(size_t)i * stride] = delta_rank_bits(&k->ranks[i]);
-	return 0;
-}
-
-static int rank_vector(struct ranking *k, int vector, struct err *err)
-{
-	struct collective *c = k->c;
-	const struct vector *v = &c->agreed.vectors[vector];
-	uint64_t *least = err_calloc((size_t)v->ninputs * v->ntensors + 1, sizeof *least,
-	                             "the magnitudes", err);
-	c->transfer.origin.least[vector] = least;
-	for (k->first = 0; least && k->first < v->ninputs; k->first += k->n) {
-		k->n = v->ninputs - k->first < RANKED ? v->ninputs - k->first : RANKED;
-		for (size_t i = 0; i < v->ntensors; i++)
-			if (rank_tensor(k, v, c->agreed.tensors[v->tensors[i]].index,
-			                &least[(size_t)k->first * v->ntensors + i], v->ntensors,
-			                err) < 0)
-				return -1;
-	}
-	return least ? 0 : -1;
-}
-
-static int rank_all(void *ctx, struct err *err)
-{
-	struct collective *c = ctx;
-	struct ranking k = {.c = c};
-	int ret = 0;
-	k.x = err_malloc(STAGING, "staging", err);
-	k.origin = err_malloc(STAGING, "staging", err);
-	k.d = err_malloc(STAGING, "staging", err);
-	k.count =
-	        err_calloc((size_t)RANKED * DELTA_BUCKETS, sizeof *k.count, "the magnitudes", err);
-	if (!k.x || !k.origin || !k.d || !k.count)
-		ret = -1;
-	for (int i = 0; i < c->agreed.nvectors && ret == 0; i++)
-		if (vector_is_delta(&c->agreed.vectors[i], c->request))
-			ret = rank_vector(&k, i, err);
-	free(k.x);
-	free(k.origin);
-	free(k.d);
-	free(k.count);
-	return ret;
-}
-
 static int make_keys(struct collective *c, struct err *err)
 {
 	struct origin *o = &c->transfer.origin;
@@ -221,7 +117,7 @@ int origin_prepare(struct collective *c, struct err *err)
 		return -1;
 	if (c->request->op == REDUCE_DARE)
 		return make_keys(c, err);
-	return c->request->op == REDUCE_TIES ? job_run_in_thread(c->life->job, rank_all, c, err)
+	return c->request->op == REDUCE_TIES ? job_run_in_thread(c->life->job, ties_prepare, c, err)
 	                                     : 0;
 }
 

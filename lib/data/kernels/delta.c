@@ -137,72 +137,6 @@ void delta_outer(enum dtype to, void *dst, enum dtype dtype, const void *origin,
 
 /* ---- ties ---- */
 
-void delta_rank_init(struct delta_rank *r, enum dtype dtype, uint64_t k, uint64_t *count)
-{
-	*r = (struct delta_rank){
-	        .dtype = dtype, .shift = dtype_bits(dtype) - 16, .k = k, .count = count};
-	memset(count, 0, DELTA_BUCKETS * sizeof *count);
-}
-
-#define BLOCK 16 /* elements, of which after the first pass seldom one has the prefix */
-
-/* Count the magnitudes with the prefix by their next 16 bits. */
-#define COUNT(U)                                                                          \
-	KERNEL static unsigned among_##U(const U *d, U prefix, unsigned shift)            \
-	{                                                                                 \
-		const U most = (U)-1 >> 1;                                                \
-		unsigned found = 0;                                                       \
-		for (size_t i = 0; i < BLOCK; i++)                                        \
-			found += (d[i] & most) >> shift >> 16 == prefix;                  \
-		return found;                                                             \
-	}                                                                                 \
-	static void count_##U(struct delta_rank *r, const U *d, size_t n)                 \
-	{                                                                                 \
-		const U most = (U)-1 >> 1, prefix = (U)r->prefix;                         \
-		const unsigned shift = r->shift;                                          \
-		const bool all = shift + 16 == 8 * sizeof(U); /* the first pass */        \
-		uint64_t *count = r->count;                                               \
-		for (size_t i = 0, end; i < n; i = end) {                                 \
-			end = n - i < BLOCK ? n : i + BLOCK;                              \
-			if (!all && end - i == BLOCK && !among_##U(d + i, prefix, shift)) \
-				continue;                                                 \
-			for (; i < end; i++) {                                            \
-				const U m = (U)(d[i] & most) >> shift;                    \
-				if (m >> 16 == prefix)                                    \
-					count[m & (DELTA_BUCKETS - 1)]++;                 \
-			}                                                                 \
-		}                                                                         \
-	}
-
-COUNT(uint32_t)
-COUNT(uint64_t)
-
-void delta_rank_add(struct delta_rank *r, const void *d, size_t n)
-{
-	if (r->dtype == DTYPE_F64)
-		count_uint64_t(r, d, n);
-	else
-		count_uint32_t(r, d, n);
-}
-
-bool delta_rank_next(struct delta_rank *r)
-{
-	uint64_t bucket = DELTA_BUCKETS - 1;
-	while (bucket && r->k > r->count[bucket])
-		r->k -= r->count[bucket--];
-	r->prefix = r->prefix << 16 | bucket;
-	if (!r->shift)
-		return false;
-	r->shift -= 16;
-	memset(r->count, 0, DELTA_BUCKETS * sizeof *r->count);
-	return true;
-}
-
-uint64_t delta_rank_bits(const struct delta_rank *r)
-{
-	return r->prefix;
-}
-
 uint64_t delta_kept(double part, uint64_t n)
 {
 	/* @part is the double nearest to a decimal number: 0.2 of 10 is 2, and not 3. */
@@ -238,58 +172,76 @@ uint64_t delta_key(uint64_t seed, const char *tensor)
 	return XXH3_64bits_withSeed(tensor, strlen(tensor), seed);
 }
 
-static void philox_round(uint32_t c[4], const uint32_t k[2])
+/* Ten rounds of the counter @c with the keys @a and @b, which differ in every round. */
+static inline void philox(uint32_t c[4], uint32_t a, uint32_t b)
 {
-	const uint64_t a = UINT64_C(0xd2511f53) * c[0], b = UINT64_C(0xcd9e8d57) * c[2];
-	const uint32_t c1 = c[1], c3 = c[3];
-	c[0] = (uint32_t)(b >> 32) ^ c1 ^ k[0];
-	c[1] = (uint32_t)b;
-	c[2] = (uint32_t)(a >> 32) ^ c3 ^ k[1];
-	c[3] = (uint32_t)a;
+#pragma GCC unroll 10
+	for (int i = 0; i < 10; i++) {
+		const uint64_t x = UINT64_C(0xd2511f53) * c[0], y = UINT64_C(0xcd9e8d57) * c[2];
+		c[0] = (uint32_t)(y >> 32) ^ c[1] ^ a;
+		c[1] = (uint32_t)y;
+		c[2] = (uint32_t)(x >> 32) ^ c[3] ^ b;
+		c[3] = (uint32_t)x;
+		a += 0x9e3779b9u;
+		b += 0xbb67ae85u;
+	}
 }
 
 void delta_random(uint64_t key, uint64_t block, uint32_t stream, uint32_t out[4])
 {
-	uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
 	out[0] = (uint32_t)block;
 	out[1] = (uint32_t)(block >> 32);
 	out[2] = stream;
 	out[3] = 0;
-	for (int i = 0; i < 10; i++) {
-		philox_round(out, k);
-		k[0] += 0x9e3779b9u;
-		k[1] += 0xbb67ae85u;
+	philox(out, (uint32_t)key, (uint32_t)(key >> 32));
+}
+
+#define BLOCKS 64 /* of four random numbers */
+
+/* The numbers of delta_random for block @block and those that follow it. */
+KERNEL static void random_blocks(uint64_t key, uint64_t block, uint32_t stream,
+                                 uint32_t out[4 * BLOCKS])
+{
+	const uint32_t a = (uint32_t)key, b = (uint32_t)(key >> 32);
+	ELEMENTWISE for (size_t i = 0; i < BLOCKS; i++)
+	{
+		uint32_t c[4] = {(uint32_t)(block + i), (uint32_t)((block + i) >> 32), stream, 0};
+		philox(c, a, b);
+		out[4 * i] = c[0];
+		out[4 * i + 1] = c[1];
+		out[4 * i + 2] = c[2];
+		out[4 * i + 3] = c[3];
 	}
 }
 
-static void scale_one(enum dtype dtype, void *d, size_t i, double by)
-{
-	double wide;
-	float narrow;
-	void *p = (uint8_t *)d + i * dtype_size(dtype);
-	if (dtype == DTYPE_F64) {
-		memcpy(&wide, p, sizeof wide);
-		wide *= by;
-		memcpy(p, &wide, sizeof wide);
-		return;
+/* d[i] *= @by where the random number is at most @last, else 0. */
+#define DROP(T)                                                                             \
+	KERNEL static void drop_##T(T *d, const uint32_t *random, uint32_t last, double by, \
+	                            size_t n)                                               \
+	{                                                                                   \
+		ELEMENTWISE for (size_t i = 0; i < n; i++)                                  \
+		{                                                                           \
+			const T scaled = (T)((double)d[i] * by);                            \
+			d[i] = random[i] <= last ? scaled : 0;                              \
+		}                                                                           \
 	}
-	memcpy(&narrow, p, sizeof narrow);
-	narrow = (float)((double)narrow * by);
-	memcpy(p, &narrow, sizeof narrow);
-}
+
+DROP(float)
+DROP(double)
 
 void delta_drop(enum dtype dtype, void *d, double part, uint64_t key, uint32_t of, uint64_t first,
                 size_t n)
 {
-	const double most = part * 0x1p32; /* of 2^32 numbers as many are below it */
-	uint32_t random[4];
-	for (size_t i = 0; i < n; i++) {
+	const uint32_t last = (uint32_t)(ceil(part * 0x1p32) - 1); /* of 2^32 numbers */
+	uint32_t random[4 * BLOCKS];
+	for (size_t i = 0, len; i < n; i += len) {
 		const uint64_t index = first + i;
-		if (i == 0 || index % 4 == 0)
-			delta_random(key, index / 4, of, random);
-		if ((double)random[index % 4] < most)
-			scale_one(dtype, d, i, 1 / part);
+		const size_t from = index % 4, left = 4 * BLOCKS - from;
+		len = n - i < left ? n - i : left;
+		random_blocks(key, index / 4, of, random);
+		if (dtype == DTYPE_F64)
+			drop_double((double *)d + i, random + from, last, 1 / part, len);
 		else
-			memset((uint8_t *)d + i * dtype_size(dtype), 0, dtype_size(dtype));
+			drop_float((float *)d + i, random + from, last, 1 / part, len);
 	}
 }

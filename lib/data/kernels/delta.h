@@ -38,24 +38,8 @@ void delta_outer(enum dtype to, void *dst, enum dtype dtype, const void *origin,
                  const void *d, double by, enum dtype kept, void *m, double rate, double mu,
                  size_t n);
 
-/* ---- ties: only the largest differences count ---- */
+/* ---- ties: only the largest differences count (kth.h) ---- */
 
-/* Finds the @k-th largest magnitude of a tensor's differences exactly, in several passes over them.
- * NaN is larger than all numbers. */
-struct delta_rank {
-	enum dtype dtype;
-	unsigned shift; /* bits below those that this pass counts */
-	uint64_t prefix, k;
-	uint64_t *count; /* [DELTA_BUCKETS], owned by the caller */
-};
-#define DELTA_BUCKETS 65536
-/* @k: from 1 to the number of elements. @count is overwritten. */
-void delta_rank_init(struct delta_rank *, enum dtype dtype, uint64_t k, uint64_t *count);
-void delta_rank_add(struct delta_rank *, const void *d, size_t n);
-/* After all elements: true: another pass over all of them is needed. */
-bool delta_rank_next(struct delta_rank *);
-/* After the last pass: the magnitude's bits. */
-uint64_t delta_rank_bits(const struct delta_rank *);
 /* The number of differences of @n that a density @part, from above 0 to 1, keeps: its ceiling. */
 uint64_t delta_kept(double part, uint64_t n);
 /* d[i] = 0 unless its magnitude is at least the one with @bits. */

@@ -1,0 +1,178 @@
+#include "lib/coll/files/ties.h"
+
+#include <stdlib.h>
+
+#include "lib/base/offload.h"
+#include "lib/coll/collective.h"
+#include "lib/data/kernels/delta.h"
+#include "lib/data/kernels/kth.h"
+
+/* Inputs whose differences are counted in one pass, because each needs KTH_BUCKETS counts. */
+#define RANKED 8
+/* A sample has KTH_SAMPLE elements in blocks of @SAMPLED. */
+#define SAMPLED 256
+#define MOST    (STAGING / sizeof(double)) /* elements that are read at once */
+
+struct ranking {
+	const struct collective *c;
+	uint8_t *x, *origin; /* STAGING bytes each */
+	uint8_t *d;          /* differences: KTH_SAMPLE elements */
+	uint64_t *count;     /* [RANKED * KTH_BUCKETS] */
+	struct kth kth[RANKED];
+	int first, n; /* the local inputs that are ranked */
+};
+
+/* Read @n elements of the tensor @t of @d from element @at on. */
+static int read_tensor(const struct dataset *d, const struct tensor *t, void *buf, uint64_t at,
+                       size_t n, struct err *err)
+{
+	const size_t esize = dtype_size(t->dtype);
+	if (offload_stopped(err) < 0 || dataset_read(d, t, buf, n * esize, at * esize, err) < 0)
+		return -1;
+	if (t->swapped)
+		dataset_swap(t->dtype, buf, n);
+	return 0;
+}
+
+static const struct tensor *tensor_of(const struct ranking *k, size_t index)
+{
+	return &k->c->transfer.origin.file.data.tensors[index];
+}
+
+static int read_origin(struct ranking *k, size_t index, uint64_t at, size_t n, struct err *err)
+{
+	return read_tensor(&k->c->transfer.origin.file.data, tensor_of(k, index), k->origin, at, n,
+	                   err);
+}
+
+/* The differences of elements @at to @at + @n - 1 of tensor number @index of the @i-th of the
+ * inputs to k->origin. */
+static int take(struct ranking *k, int i, size_t index, uint8_t *to, uint64_t at, size_t n,
+                struct err *err)
+{
+	const struct dataset *in = &k->c->transfer.inputs[k->first + i];
+	const struct tensor *t = &in->tensors[index];
+	if (read_tensor(in, t, k->x, at, n, err) < 0)
+		return -1;
+	delta_take(k->kth[i].dtype, to, t->dtype, k->x, k->origin, 1, n);
+	return 0;
+}
+
+/* A sample from all parts of the tensor, or all elements if they are few. Returns its elements, or
+ * 0 with *err. */
+static size_t take_sample(struct ranking *k, int i, size_t index, struct err *err)
+{
+	const uint64_t count = tensor_of(k, index)->count;
+	const bool all = count <= KTH_SAMPLE;
+	const uint64_t blocks = KTH_SAMPLE / SAMPLED, stride = all ? MOST : count / blocks;
+	const size_t wide = dtype_size(k->kth[i].dtype);
+	size_t n = 0, len;
+	for (uint64_t b = 0; n < (all ? count : KTH_SAMPLE); b++, n += len) {
+		uint64_t at = b * stride;
+		len = !all ? SAMPLED : count - at < MOST ? (size_t)(count - at) : MOST;
+		if (!all) /* not in step with the rows of a matrix */
+			at += (b * UINT64_C(0x9e3779b97f4a7c15) >> 32) % (stride - SAMPLED + 1);
+		if (read_origin(k, index, at, len, err) < 0 ||
+		    take(k, i, index, k->d + n * wide, at, len, err) < 0)
+			return 0;
+	}
+	return n;
+}
+
+/* One pass over the differences of the inputs whose k-th is not found. */
+static int pass(struct ranking *k, size_t index, struct err *err)
+{
+	const uint64_t count = tensor_of(k, index)->count;
+	for (uint64_t at = 0, n; at < count; at += n) {
+		n = count - at < MOST ? count - at : MOST;
+		if (read_origin(k, index, at, n, err) < 0)
+			return -1;
+		for (int i = 0; i < k->n; i++) {
+			if (k->kth[i].found)
+				continue;
+			if (take(k, i, index, k->d, at, n, err) < 0)
+				return -1;
+			kth_add(&k->kth[i], k->d, n);
+		}
+	}
+	for (int i = 0; i < k->n; i++)
+		if (!k->kth[i].found)
+			kth_next(&k->kth[i]);
+	return 0;
+}
+
+static bool all_found(const struct ranking *k)
+{
+	bool found = true;
+	for (int i = 0; i < k->n; i++)
+		found &= k->kth[i].found;
+	return found;
+}
+
+/* least[i * stride]: the least magnitude that counts of the i-th input. */
+static int rank_tensor(struct ranking *k, const struct vector *v, size_t index, uint64_t *least,
+                       size_t stride, struct err *err)
+{
+	const uint64_t count = tensor_of(k, index)->count;
+	if (!count)
+		return 0;
+	for (int i = 0; i < k->n; i++) {
+		kth_init(&k->kth[i], v->wire, delta_kept(k->c->request->param.part, count), count,
+		         k->count + (size_t)i * KTH_BUCKETS);
+		const size_t n = take_sample(k, i, index, err);
+		if (!n)
+			return -1;
+		kth_sample(&k->kth[i], k->d, n);
+	}
+	while (!all_found(k))
+		if (pass(k, index, err) < 0)
+			return -1;
+	for (int i = 0; i < k->n; i++)
+		least[(size_t)i * stride] = k->kth[i].value;
+	return 0;
+}
+
+static int rank_vector(struct ranking *k, const struct vector *v, uint64_t *least, struct err *err)
+{
+	for (k->first = 0; k->first < v->ninputs; k->first += k->n) {
+		k->n = v->ninputs - k->first < RANKED ? v->ninputs - k->first : RANKED;
+		for (size_t i = 0; i < v->ntensors; i++)
+			if (rank_tensor(k, v, k->c->agreed.tensors[v->tensors[i]].index,
+			                &least[(size_t)k->first * v->ntensors + i], v->ntensors,
+			                err) < 0)
+				return -1;
+	}
+	return 0;
+}
+
+static int rank_all(struct ranking *k, struct collective *c, struct err *err)
+{
+	for (int i = 0; i < c->agreed.nvectors; i++) {
+		const struct vector *v = &c->agreed.vectors[i];
+		uint64_t **least = &c->transfer.origin.least[i];
+		if (!vector_is_delta(v, c->request))
+			continue;
+		*least = err_calloc((size_t)v->ninputs * v->ntensors + 1, sizeof **least,
+		                    "the magnitudes", err);
+		if (!*least || rank_vector(k, v, *least, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+int ties_prepare(void *collective, struct err *err)
+{
+	struct collective *c = collective;
+	struct ranking k = {
+	        .c = c,
+	        .x = err_malloc(STAGING, "staging", err),
+	        .origin = err_malloc(STAGING, "staging", err),
+	        .d = err_malloc(KTH_SAMPLE * sizeof(double), "the magnitudes", err),
+	        .count = err_calloc(RANKED * KTH_BUCKETS, sizeof *k.count, "the magnitudes", err)};
+	int ret = k.x && k.origin && k.d && k.count ? rank_all(&k, c, err) : -1;
+	free(k.x);
+	free(k.origin);
+	free(k.d);
+	free(k.count);
+	return ret;
+}
