@@ -121,18 +121,19 @@ static uint64_t count_of(const struct planned *p)
 static int take_types(struct planned *p, struct err *err)
 {
 	const struct options *o = p->o;
-	enum reduce_op op = o->request.op;
+	enum reduce_op op = request_run_op(&o->request);
 
 	p->select.dtype = o->request.files.dtype == DTYPE_NONE ? DTYPE_F32 : o->request.files.dtype;
-	if (request_check_op(p->kind, op, err) < 0)
+	if (request_check_op(p->kind, o->request.op, err) < 0 ||
+	    request_check_contributions(&o->request, (uint64_t)o->request.settings.size, err) < 0)
 		return -1;
 	if (p->kind == COLL_BARRIER) {
 		p->select.dtype = DTYPE_U8;
 		op = REDUCE_BAND;
 	}
 	if (coll_reduces(p->kind) && !reduce_op_defined(op, p->select.dtype))
-		return err_set(err, ERR_USAGE, "--op %s is not defined on %s", reduce_op_name(op),
-		               dtype_name(p->select.dtype));
+		return err_set(err, ERR_USAGE, "--op %s is not defined on %s",
+		               reduce_op_name(o->request.op), dtype_name(p->select.dtype));
 	p->select.op = op;
 	p->item = dtype_size(p->select.dtype);
 	return 0;

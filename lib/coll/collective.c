@@ -118,6 +118,8 @@ static int adopt(struct coll *life, struct err *err)
 static int collect(void *ctx, int rank, struct view part, struct err *err)
 {
 	struct coll *life = ctx;
+	if (slerp_exchanges(life->state))
+		return slerp_take(life->state, part, err);
 	return consolidated_exchanges(life->state) ? consolidated_take(life->state, rank, part, err)
 	                                           : tracing_take_part(ctx, rank, part, err);
 }
@@ -125,7 +127,9 @@ static int collect(void *ctx, int rank, struct view part, struct err *err)
 static void answer(void *ctx, int rank, struct buf *out)
 {
 	struct coll *life = ctx;
-	if (consolidated_exchanges(life->state))
+	if (slerp_exchanges(life->state))
+		slerp_answer(life->state, out);
+	else if (consolidated_exchanges(life->state))
 		consolidated_answer(life->state, rank, out);
 	else
 		tracing_answer(ctx, rank, out);
@@ -264,7 +268,7 @@ static int connect_all(struct coll *life, struct err *err)
 	struct collective *c = life->state;
 	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 ||
 	    written_check_data(c, err) < 0 || input_stats_scan(c, err) < 0 ||
-	    elements_prepare(c, err) < 0 || origin_prepare(c, err) < 0)
+	    elements_prepare(c, err) < 0 || origin_prepare(c, err) < 0 || slerp_prepare(c, err) < 0)
 		return -1;
 	return drive_connect(&c->transfer.drive, err);
 }
@@ -275,7 +279,7 @@ static int run(struct coll *life, struct err *err)
 	const struct coll_observer *o = life->observer;
 	if (o->moving)
 		o->moving(o->ctx, bytes_of(c), c->transfer.sink);
-	return drive_run(&c->transfer.drive, err);
+	return slerp_measure(c, err) < 0 ? -1 : drive_run(&c->transfer.drive, err);
 }
 
 /* ---- the end ---- */
@@ -471,6 +475,7 @@ static void release(struct coll *life)
 	elements_release(c);
 	origin_release(c);
 	outer_release(c);
+	slerp_release(c);
 	input_stats_release(c);
 	preview_release(c);
 	files_release(c);

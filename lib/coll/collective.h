@@ -19,6 +19,7 @@
 #include "lib/coll/drive.h"
 #include "lib/coll/files/origin.h"
 #include "lib/coll/files/outer.h"
+#include "lib/coll/files/slerp.h"
 #include "lib/coll/files/tensor_table.h"
 #include "lib/coll/task.h"
 #include "lib/data/files/extents.h"
@@ -50,6 +51,7 @@ struct transfer {
 
 	struct origin origin; /* with request.origin */
 	struct outer_state outer;
+	struct slerp slerp;
 
 	struct sink *sink;    /* NULL: no output */
 	int copies;           /* number of outputs with the same bytes */
@@ -189,8 +191,17 @@ int elements_prepare(struct collective *, struct err *err);
 /* Write @bytes to the @places in the sink, from byte @pos of them on. On the writing thread. */
 int elements_put(const struct collective *, const struct extents *places, const void *buf,
                  uint64_t pos, uint64_t bytes, struct err *err);
-/* The index, among the vector's tensors, of the one that contains element @at. */
-size_t elements_tensor(const struct collective *, const struct vector *, uint64_t at);
+/* The parts of elements @pos to @pos + @n - 1 of a vector that are in one tensor each, in order:
+ * for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);). An array that is divided is one
+ * tensor. */
+struct tensor_run {
+	size_t i;      /* index among the vector's tensors */
+	uint64_t at;   /* its first element, in the tensor */
+	uint64_t from; /* the same, after @pos */
+	uint64_t n;    /* elements, at least 1 */
+};
+bool elements_run(const struct collective *, const struct vector *, uint64_t pos, uint64_t n,
+                  struct tensor_run *);
 int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
                   struct err *err);
 int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,

@@ -107,13 +107,21 @@ static int team_waits(void *ctx, int *peers, int cap, char *device, size_t devic
 	return team_waits_for(ctx, peers, cap);
 }
 
+/* The runs before this one are part of the job's progress, and so is the one that follows. */
+static void report(struct drive *d)
+{
+	const uint64_t runs = d->again ? 2 : 1;
+	job_moved(d->job, d->before.bytes_moved + d->stats.bytes_moved,
+	          d->before.bytes_total + runs * d->stats.bytes_total);
+}
+
 /* The threads do the work: this one answers the coordinator. */
 static int go_with_team(struct drive *d, struct err *err)
 {
 	for (;;) {
 		int state = team_state(d->team, err);
 		team_stats(d->team, &d->stats);
-		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
+		report(d);
 		if (state == 1 && d->conf.timed)
 			team_times(d->team, &d->times);
 		if (state)
@@ -132,7 +140,7 @@ int drive_go(struct drive *d, struct err *err)
 	for (;;) {
 		int ret = exec_advance(d->exec, err);
 		exec_stats(d->exec, &d->stats);
-		job_moved(d->job, d->stats.bytes_moved, d->stats.bytes_total);
+		report(d);
 		if (ret == 1 && d->conf.timed)
 			exec_times(d->exec, &d->times);
 		if (ret < 0 || ret == 1)
@@ -210,11 +218,39 @@ void drive_end(struct drive *d)
 		devices_detach(d->devices);
 }
 
-int drive_run(struct drive *d, struct err *err)
+static int run(struct drive *d, struct err *err)
 {
 	int ret = drive_begin(d, err);
 	if (ret == 0)
 		ret = drive_go(d, err);
 	drive_end(d);
+	return ret;
+}
+
+int drive_run(struct drive *d, struct err *err)
+{
+	int ret = run(d, err);
+	d->stats.bytes_sent += d->before.bytes_sent;
+	d->stats.bytes_received += d->before.bytes_received;
+	d->stats.bytes_moved += d->before.bytes_moved;
+	d->stats.bytes_total += d->before.bytes_total;
+	d->stats.messages += d->before.messages;
+	return ret;
+}
+
+int drive_run_first(struct drive *d, struct err *err)
+{
+	struct trace *trace = d->conf.trace;
+	const bool timed = d->conf.timed;
+	d->again = d->conf.repeat = true;
+	d->conf.timed = false;
+	d->conf.trace = NULL;
+	int ret = run(d, err);
+	exec_free(d->exec);
+	d->exec = NULL;
+	d->before = d->stats;
+	d->again = d->conf.repeat = false;
+	d->conf.timed = timed;
+	d->conf.trace = trace;
 	return ret;
 }

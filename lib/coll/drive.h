@@ -32,7 +32,9 @@ struct drive {
 	int npeers;                 /* number of ranks with an edge */
 	struct exec *exec;          /* the caller frees it */
 	struct exec_stats stats;
-	struct exec_times times; /* with conf.timed, once finished; the caller sets its peers */
+	struct exec_stats before; /* what an earlier run has moved */
+	bool again;               /* another run follows */
+	struct exec_times times;  /* with conf.timed, once finished; the caller sets its peers */
 	struct loop_watch files;
 	uint8_t *edges; /* [size], as exec_edges; malloced; freed once the executor exists */
 };
@@ -48,6 +50,9 @@ int drive_connect_edges(struct drive *, const uint8_t *used, struct err *err);
 
 /* drive_begin, drive_go, drive_end. */
 int drive_run(struct drive *, struct err *err);
+/* The same for the first of two runs: leaves the connections to the second, drive_run, whose
+ * results include what the first has moved; untimed. Frees the executor. */
+int drive_run_first(struct drive *, struct err *err);
 /* Create conf's executor or team. */
 int drive_begin(struct drive *, struct err *err);
 /* Run the executor until it has finished; may be called again after exec_repeat. */

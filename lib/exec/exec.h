@@ -56,8 +56,8 @@ struct exec_conf {
 	const uint8_t *edges;
 	bool timed; /* measure exec_times: a few readings of the clock per turn of a lane */
 	struct trace *trace; /* with timed: record events here; NULL: none */
-	bool repeat; /* allow exec_repeat; needs one vector, W = K = 1, no file threads; the lanes
-	                are not ended */
+	bool repeat; /* the lanes are not ended, for another run over them: of another executor, or
+	                by exec_repeat, which needs one vector, W = K = 1, no file threads */
 	/* Returns the connection to (@out) or from @peer for @stream, which the caller owns and
 	 * which must outlive the executor. */
 	struct conn *(*conn)(void *ctx, int peer, bool out, int stream);

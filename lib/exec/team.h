@@ -14,7 +14,7 @@
 
 struct team;
 
-/* Make @members executors for @conf, without devices and repeat; *conf must outlive the team. 2 <=
+/* Make @members executors for @conf, without devices; *conf must outlive the team. 2 <=
  * @members <= conf->streams. Until team_free the members' loops watch the connections; afterwards
  * no loop does. @home: the rank's index on its host; members @home * @members and following are
  * spread over processors (loop_home). NULL: ERR_RESOURCE. */

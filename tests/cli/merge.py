@@ -4,6 +4,8 @@
   merge.py make N [DTYPE [large]]    origin.safetensors, x.0.safetensors ... x.N-1.safetensors: tensors of DTYPE (f4),
                                      large: one of more elements than a sample has, whose rows differ in size
   merge.py outer STEPS LR MU N       are out.safetensors and momentum.safetensors what so many outer steps make?
+  merge.py arcs make                 x.0.safetensors, x.1.safetensors: tensors at many angles
+  merge.py arcs check OUT T          is OUT the spherical interpolation of both at T?
   merge.py check OUT OP SCALE N [W,...]    is OUT what OP makes of x.0 ... x.N-1? avg with weights W
 
 Differences are rounded to f32 (f64 of f64), and the output is rounded once more: it may differ in the last bit.
@@ -139,8 +141,38 @@ def outer(steps, rate, mu, n):
         np.testing.assert_allclose(got[name], now, rtol=1e-2 if o.dtype == np.float16 else 1e-5, atol=1e-5)
 
 
+def arcs(what, out=None, t=None):
+    if what == "make":
+        rng = np.random.default_rng(3)
+        for i in range(2):
+            save_safetensors(f"x.{i}.safetensors", {
+                "any": rng.normal(size=(300, 301)).astype("f4"), "wide": rng.normal(size=(100, 10)) + 3,
+                "half": (rng.normal(size=(77, 3)) + 1).astype("f2"), "empty": np.zeros((0, 3), "f4"),
+                "zero": np.zeros(3, "f4"), "zero and not": (rng.normal(size=5) * i).astype("f4"),
+                "equal": np.arange(1, 9, dtype="f4"), "parallel": np.array([2 + i], "f4"),
+                "opposite": (np.arange(1, 9) * (1 - 2 * i)).astype("f4"),
+                "nearly": np.array([1, 0.0316 * i], "f4"), "less": np.array([1, 0.0317 * i], "f4"),
+                "right angle": np.array([1 - i, 0, 3 * i], "f4"), "tiny": (rng.normal(size=6) * 1e-40).astype("f4")})
+        return
+    t, got = float(t), load_safetensors(out)
+    x, y = (load_safetensors(f"x.{i}.safetensors") for i in range(2))
+    assert sorted(got) == sorted(x)
+    for name in x:
+        a, b = x[name].astype("f8"), y[name].astype("f8")
+        lengths = [float(np.linalg.norm(v.reshape(-1))) for v in (a, b)]
+        cosine = float((a * b).sum()) / (lengths[0] * lengths[1]) if all(lengths) else 0.0
+        weights = [1 - t, t]
+        if abs(cosine) <= 0.9995:
+            angle = math.acos(cosine)
+            weights = [math.sin((1 - t) * angle) / math.sin(angle), math.sin(t * angle) / math.sin(angle)]
+        want = weights[0] * a + weights[1] * b
+        assert got[name].dtype == x[name].dtype, name
+        bound = np.spacing(np.abs(want.astype(got[name].dtype))).astype("f8") + 1e-9 * np.abs(want)
+        assert (np.abs(got[name].astype("f8") - want) <= bound).all(), name
+
+
 def main():
-    {"make": make, "check": check, "outer": outer}[sys.argv[1]](*sys.argv[2:])
+    {"arcs": arcs, "make": make, "check": check, "outer": outer}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -474,11 +474,11 @@ OPTIONS_TEST(choices)
 	assert_int_equal(l.o.request.files.dtype, DTYPE_F32);
 	refuses("allreduce x --op su",
 	        "--op: 'su' is not one of sum, prod, min, max, avg, band, "
-	        "bor, bxor, land, lor, lxor, median, trimmed:F, ties:D, dare:D,SEED");
+	        "bor, bxor, land, lor, lxor, median, trimmed:F, ties:D, dare:D,SEED, slerp:T");
 	refuses("allreduce x --order=", "--order: '' is not one of any, rank");
 	refuses("allreduce x --op sum|prod", "--op: 'sum|prod' is not one of sum, prod, min, max, "
 	                                     "avg, band, bor, bxor, land, lor, lxor, median, "
-	                                     "trimmed:F, ties:D, dare:D,SEED");
+	                                     "trimmed:F, ties:D, dare:D,SEED, slerp:T");
 }
 
 OPTIONS_TEST(trimmed_means)
@@ -526,7 +526,7 @@ OPTIONS_TEST(trimmed_means)
 	}
 	refuses("allreduce x --op median:1", "--op: 'median:1' is not one of sum, prod, min, max, "
 	                                     "avg, band, bor, bxor, land, lor, lxor, median, "
-	                                     "trimmed:F, ties:D, dare:D,SEED");
+	                                     "trimmed:F, ties:D, dare:D,SEED, slerp:T");
 }
 
 OPTIONS_TEST(outputs)

@@ -128,7 +128,8 @@ static int offer(struct collective *c, struct err *err)
 {
 	bool mixed = c->agreed.content == CONTENT_TENSORS && !same_order(c);
 	struct offer o = {.weights = sum_of_weights(c),
-	                  .weighted = request_is_weighted(c->request),
+	                  .weighted =
+	                          request_is_weighted(c->request) || c->request->op == REDUCE_SLERP,
 	                  .reads = files_identity(c),
 	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
 	                  .limit_rate = c->request->settings.limit_rate};

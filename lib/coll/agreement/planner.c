@@ -149,6 +149,7 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	p->keeps_order &= o->order == p->order && o->order != OFFER_ORDER_MIXED;
 	p->weighted |= o->weighted;
 	p->divisor += o->weights;
+	p->contributions += ninputs;
 	if (p->inputs && ninputs < 1)
 		return malformed(err, "INTENT", "ninputs");
 	if (p->inputs)
@@ -438,6 +439,8 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 	size_t size = (size_t)p->agreed->size;
 	if (p->request->op == REDUCE_AVG && !(p->divisor > 0))
 		return err_set(err, ERR_USAGE, "--weight: the weights of all ranks add up to 0");
+	if (request_check_contributions(p->request, p->contributions, err) < 0)
+		return -1;
 	for (int i = 0; i < p->agreed->nvectors; i++)
 		settle_cuts(p, &p->vectors[i]);
 	uint64_t *column = err_calloc(2 * size, sizeof *column, "the blocks", err);

@@ -31,10 +31,11 @@ struct planner {
 	uint64_t order;              /* offer.order of the first rank */
 	bool weighted, keeps_order;  /* as in struct agreement */
 	double divisor;
-	uint32_t *inputs;     /* [size], if the operation is joint: the inputs of each rank */
-	uint64_t most_inputs; /* the most inputs of a rank */
-	uint64_t limit_rate;  /* the lowest limit of a rank; 0: none has one */
-	uint64_t streams;     /* the most that a rank requests; 0: automatic */
+	uint64_t contributions; /* the inputs of all ranks */
+	uint32_t *inputs;       /* [size], if the operation is joint: the inputs of each rank */
+	uint64_t most_inputs;   /* the most inputs of a rank */
+	uint64_t limit_rate;    /* the lowest limit of a rank; 0: none has one */
+	uint64_t streams;       /* the most that a rank requests; 0: automatic */
 };
 
 /* The caller has set the first five members; what they point to must outlive the planner.

@@ -36,6 +36,7 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
 	enum dtype d = t->dtype;
 	const bool taken = r->integers == INTEGERS_FIRST || r->integers == INTEGERS_EQUAL;
 	const bool mean = r->op == REDUCE_AVG || r->op == REDUCE_TRIMMED;
+	const bool floats = r->origin || r->op == REDUCE_SLERP;
 	char text[512];
 	const char *or_exclude = *t->name ? ", or exclude it (--exclude)" : "";
 	snprintf(text, sizeof text, "%s%s%s%s", path, *t->name ? ": tensor '" : "", t->name,
@@ -56,11 +57,11 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
 		               text);
 	if (!coll_reduces(r->kind) || (dtype_is_integer(d) && taken))
 		return 0;
-	if (r->origin && delta_dtype(d) != DTYPE_NONE)
+	if (floats && delta_dtype(d) != DTYPE_NONE)
 		return 0;
-	if (r->origin)
-		return err_set(err, ERR_USAGE, "%s: --origin is not defined on %s%s%s", text,
-		               dtype_name(d),
+	if (floats)
+		return err_set(err, ERR_USAGE, "%s: %s is not defined on %s%s%s", text,
+		               r->origin ? "--origin" : "--op slerp", dtype_name(d),
 		               dtype_is_integer(d) ? ": give --integers first or equal" : "",
 		               or_exclude);
 	if (mean && dtype_is_integer(d) && (r->op == REDUCE_AVG || reduce_op_defined(r->op, d)))
@@ -81,7 +82,7 @@ void vector_serve(struct vector *v, const struct agreement *a, const struct coll
                   int ninputs)
 {
 	bool rows = coll_rules(r->kind)->cut == CUT_ROWS;
-	bool mean = r->op == REDUCE_AVG || request_is_joint(r);
+	bool mean = request_runs_mean(r);
 	bool whole = mean && dtype_is_integer(v->dtype) && coll_reduces(r->kind);
 	v->kind = r->kind;
 	v->op = request_run_op(r);
@@ -202,7 +203,7 @@ static int make_vectors(struct agreement *a, const struct coll_request *r, int n
 {
 	size_t count[DTYPES] = {0};
 	/* A job needs at least one vector. Files without tensors get one without elements. */
-	enum dtype of_none = r->op == REDUCE_AVG || request_is_joint(r) ? DTYPE_F32 : DTYPE_U8;
+	enum dtype of_none = request_runs_mean(r) ? DTYPE_F32 : DTYPE_U8;
 	for (size_t i = 0; i < a->ntensors; i++)
 		count[a->tensors[i].tensor.dtype]++;
 	if (!(a->vectors = err_calloc(DTYPES, sizeof *a->vectors, "the vectors", err)))

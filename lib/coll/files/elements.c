@@ -23,7 +23,8 @@ static struct moved moved_of(const struct collective *c, int vector)
 
 /* ---- tensors of a range ---- */
 
-size_t elements_tensor(const struct collective *c, const struct vector *v, uint64_t at)
+/* The index, among the vector's tensors, of the one that contains element @at. */
+static size_t find_tensor(const struct collective *c, const struct vector *v, uint64_t at)
 {
 	size_t lo = 0, hi = v->ntensors;
 	while (hi - lo > 1) {
@@ -36,29 +37,36 @@ size_t elements_tensor(const struct collective *c, const struct vector *v, uint6
 	return lo;
 }
 
+bool elements_run(const struct collective *c, const struct vector *v, uint64_t pos, uint64_t n,
+                  struct tensor_run *r)
+{
+	const struct vector_tensor *t;
+	uint64_t left = 0;
+	size_t i = r->n ? r->i + 1 : find_tensor(c, v, pos);
+	r->from += r->n;
+	for (; r->from < n && !left; i++) { /* a tensor may be empty */
+		t = &c->agreed.tensors[v->tensors[i]];
+		r->i = i;
+		r->at = pos + r->from - t->at;
+		left = i + 1 == v->ntensors ? n - r->from : t->tensor.count - r->at;
+	}
+	r->n = left < n - r->from ? left : n - r->from;
+	return r->n > 0;
+}
+
 /* @i: index among the vector's tensors. */
 typedef int tensor_visit(const struct moved *, int input, size_t i, const uint8_t *buf,
                          const uint8_t *with, uint64_t n, struct err *err);
 
-/* Call @visit for the elements of each tensor in [pos, pos + n). An array that is divided is one
- * tensor. */
+/* Call @visit for the elements of each tensor in [pos, pos + n). */
 static int visit_tensors(const struct moved *m, int input, const uint8_t *buf, const uint8_t *with,
                          uint64_t pos, uint64_t n, tensor_visit *visit, struct err *err)
 {
-	const struct vector *v = m->v;
-	size_t esize = dtype_size(v->dtype);
-	for (size_t i = elements_tensor(m->c, v, pos); n; i++) {
-		const struct vector_tensor *t = &m->c->agreed.tensors[v->tensors[i]];
-		bool last = i + 1 == v->ntensors;
-		uint64_t left = last ? n : t->at + t->tensor.count - pos;
-		uint64_t len = left < n ? left : n;
-		if (len && visit(m, input, i, buf, with, len, err) < 0)
+	const size_t esize = dtype_size(m->v->dtype);
+	for (struct tensor_run r = {0}; elements_run(m->c, m->v, pos, n, &r);)
+		if (visit(m, input, r.i, buf + r.from * esize, with ? with + r.from * esize : NULL,
+		          r.n, err) < 0)
 			return -1;
-		buf += len * esize;
-		with += with ? len * esize : 0;
-		pos += len;
-		n -= len;
-	}
 	return 0;
 }
 
@@ -127,7 +135,9 @@ static int read_counted(const struct moved *m, int input, void *buf, uint64_t po
 {
 	if (read_elements(m, input, buf, pos, n, err) < 0)
 		return -1;
-	return m->files->stats ? visit_tensors(m, input, buf, NULL, pos, n, count, err) : 0;
+	if (!m->files->stats || m->c->transfer.slerp.measuring)
+		return 0;
+	return visit_tensors(m, input, buf, NULL, pos, n, count, err);
 }
 
 int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
@@ -140,8 +150,8 @@ int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uin
 	size_t wide = dtype_size(v->wire);
 	const double weight = ldexp(request_weight(c->request, input), -c->agreed.exponent);
 	bool weigh = v->op == REDUCE_AVG && c->agreed.weighted && weight != 1;
-	const bool delta = vector_is_delta(v, c->request);
-	if (v->wire == v->dtype && !weigh && !delta) {
+	const bool delta = vector_is_delta(v, c->request), arc = slerp_applies(c, v);
+	if (v->wire == v->dtype && !weigh && !delta && !arc) {
 		if (read_counted(&m, input, buf, pos, n, err) < 0)
 			return -1;
 		settle_truth(v, buf, n);
@@ -154,7 +164,9 @@ int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uin
 			return -1;
 		if (delta && origin_subtract(c, vector, input, to, staging, pos + i, len, err) < 0)
 			return -1;
-		if (delta)
+		if (arc)
+			slerp_weigh(c, vector, input, to, staging, pos + i, len);
+		if (delta || arc)
 			continue;
 		if (weigh)
 			scale_kernel(v->wire, v->dtype)(to, staging, weight, len);
@@ -271,6 +283,10 @@ int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_
 	bool divide = final && v->op == REDUCE_AVG;
 	bool counts = c->request->stats && v->out != v->dtype;
 	bool delta = vector_is_delta(v, c->request);
+	if (c->transfer.slerp.measuring) {
+		slerp_store(c, vector, buf, pos, n, !divide);
+		return 0;
+	}
 	if (v->wire == v->out && !divide && !delta)
 		return store(&m, buf, pos, n, err);
 	for (uint64_t i = 0, len; i < n; i += len) {

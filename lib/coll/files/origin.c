@@ -166,17 +166,14 @@ static void drop(const struct collective *c, int vector, int input, uint8_t *d, 
 	const enum reduce_op op = c->request->op;
 	if (op != REDUCE_TIES && op != REDUCE_DARE)
 		return;
-	for (size_t i = elements_tensor(c, v, pos), len; n; i++, pos += len, n -= len) {
-		const struct vector_tensor *t = &c->agreed.tensors[v->tensors[i]];
-		const uint64_t left = t->at + t->tensor.count - pos;
-		len = i + 1 == v->ntensors || n < left ? n : left;
+	for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);) {
+		uint8_t *of = d + r.from * dtype_size(v->wire);
 		if (op == REDUCE_TIES)
-			delta_keep(v->wire, d, o->least[vector][(size_t)input * v->ntensors + i],
-			           len);
+			delta_keep(v->wire, of, o->least[vector][(size_t)input * v->ntensors + r.i],
+			           r.n);
 		else
-			delta_drop(v->wire, d, c->request->param.part, o->keys[v->tensors[i]],
-			           o->first + (uint32_t)input, pos - t->at, len);
-		d += len * dtype_size(v->wire);
+			delta_drop(v->wire, of, c->request->param.part, o->keys[v->tensors[r.i]],
+			           o->first + (uint32_t)input, r.at, r.n);
 	}
 }
 

@@ -113,7 +113,8 @@ int request_check_joint(const struct coll_request *r, const struct coll_algorith
 
 int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err)
 {
-	if (reduce_is_joint(op) && coll_reduces(kind) && !coll_takes_several(kind))
+	if ((reduce_is_joint(op) || op == REDUCE_SLERP) && coll_reduces(kind) &&
+	    !coll_takes_several(kind))
 		return err_set(err, ERR_USAGE,
 		               "--op %s is not defined for %s: it is for allreduce, reduce and "
 		               "reduce-scatter",
@@ -124,6 +125,15 @@ int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err)
 		               "of arrays: use sum",
 		               coll_name(kind));
 	return 0;
+}
+
+int request_check_contributions(const struct coll_request *r, uint64_t n, struct err *err)
+{
+	if (!coll_reduces(r->kind) || r->op != REDUCE_SLERP || n == 2)
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "--op slerp: interpolates between two inputs, but the ranks give %" PRIu64,
+	               n);
 }
 
 int request_check_ranks(enum coll_kind kind, int root, int steps, int size, struct err *err)
@@ -164,12 +174,19 @@ static bool runs_as_mean(const struct coll_request *r)
 
 enum reduce_op request_run_op(const struct coll_request *r)
 {
+	if (r->op == REDUCE_SLERP)
+		return REDUCE_AVG;
 	return runs_as_mean(r) ? REDUCE_TRIMMED : r->op;
 }
 
 double request_run_part(const struct coll_request *r)
 {
 	return r->op == REDUCE_TRIMMED ? r->param.part : 0;
+}
+
+bool request_runs_mean(const struct coll_request *r)
+{
+	return r->op == REDUCE_AVG || r->op == REDUCE_SLERP || request_is_joint(r);
 }
 
 bool request_is_weighted(const struct coll_request *r)
@@ -265,7 +282,11 @@ static int check_reduction(const struct coll_request *r, struct err *err)
 	if (request_is_weighted(r) && r->op != REDUCE_AVG)
 		return err_set(err, ERR_USAGE,
 		               "--weight: only averages use it: give --op avg, or remove it");
-	if (!r->integers || r->op == REDUCE_AVG || reduce_is_joint(r->op))
+	if (r->op == REDUCE_SLERP && r->each)
+		return err_set(err, ERR_USAGE,
+		               "--op slerp: interpolates between two inputs, and --each takes each "
+		               "alone: remove it");
+	if (!r->integers || request_runs_mean(r))
 		return 0;
 	return err_set(err, ERR_USAGE,
 	               "--integers: only averages use it: give --op avg, or remove it");
@@ -357,7 +378,7 @@ static int check_bench(const struct coll_request *r, struct err *err)
 {
 	if (r->bench.minbytes > r->bench.maxbytes)
 		return err_set(err, ERR_USAGE, "--minbytes is larger than --maxbytes");
-	if (reduce_is_joint(r->op))
+	if (reduce_is_joint(r->op) || r->op == REDUCE_SLERP)
 		return err_set(err, ERR_USAGE,
 		               "--op %s: bench measures only operations that add arrays in pairs: "
 		               "choose another",

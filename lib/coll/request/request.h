@@ -155,6 +155,8 @@ bool request_is_joint(const struct coll_request *);
 /* The operation that the executor runs, and its part. */
 enum reduce_op request_run_op(const struct coll_request *);
 double request_run_part(const struct coll_request *);
+/* Is the result a mean of some kind, which integers seldom have? */
+bool request_runs_mean(const struct coll_request *);
 /* Is some weight not 1? */
 bool request_is_weighted(const struct coll_request *);
 
@@ -168,6 +170,8 @@ int request_check_device(const struct coll_request *, const struct coll_algorith
 int request_check_order(const struct coll_algorithm *alg, struct err *err);
 /* Is the operation defined for @kind? */
 int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err);
+/* Can the operation have @n contributions of all ranks? ERR_USAGE. */
+int request_check_contributions(const struct coll_request *, uint64_t n, struct err *err);
 /* If it is joint: can @alg (NULL: auto) run it, where the request's devices are? ERR_USAGE lists
  * the algorithms that can. */
 int request_check_joint(const struct coll_request *, const struct coll_algorithm *alg,

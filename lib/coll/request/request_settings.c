@@ -10,7 +10,9 @@
 #define AT(member) offsetof(struct coll_request, member)
 #define S(...)     SETTING(struct coll_request, __VA_ARGS__),
 
-#define OPS                "sum|prod|min|max|avg|band|bor|bxor|land|lor|lxor|median|trimmed:F|ties:D|dare:D,SEED"
+#define OPS                                                                                     \
+	"sum|prod|min|max|avg|band|bor|bxor|land|lor|lxor|median|trimmed:F|ties:D|dare:D,SEED|" \
+	"slerp:T"
 #define DTYPES_ALL         "f16|bf16|f32|f64|f8e4m3|f8e5m2|i8|i16|i32|i64|u8|u16|u32|u64|bool|c64|c128"
 #define DTYPES_FLOAT       "f16|bf16|f32|f64|f8e4m3|f8e5m2"
 #define DTYPES_FLOAT_NUMPY "float16|bfloat16|float32|float64"

@@ -171,6 +171,8 @@ static bool read_op(const char *text, enum reduce_op *op, struct reduce_param *p
 		return false;
 	if (*op == REDUCE_TRIMMED)
 		return !*text && param->part < 0.5;
+	if (*op == REDUCE_SLERP)
+		return !*text && param->part <= 1;
 	return param->part > 0 && param->part <= 1 &&
 	       (*op == REDUCE_DARE ? read_seed(text, &param->seed) : !*text);
 }
@@ -366,6 +368,9 @@ static int malformed(const struct setting *row, const char *text, const char *su
 			return err_set(err, ERR_USAGE, fmt, subject, text,
 			               "dare:D,SEED with a number D from above 0 to 1 and a "
 			               "whole number, such as dare:0.5,7");
+		if (strncmp(text, "slerp", strlen("slerp")) == 0)
+			return err_set(err, ERR_USAGE, fmt, subject, text,
+			               "slerp:T with one number T from 0 to 1, such as slerp:0.5");
 		return err_set(err, ERR_USAGE, "%s: '%s' is not one of %s", subject, text,
 		               setting_choices(row, words, sizeof words));
 	default:

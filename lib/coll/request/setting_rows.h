@@ -5,7 +5,8 @@
 S(COLLECTIVE, "op", 0, "OP", OP, op, FOR_REDUCE | FOR_BENCH,
   "reduction operation; trimmed:F is the mean of what is left without the least and the greatest "
   "values, a part F (0 to below 0.5) of all inputs at either end; ties:D and dare:D,SEED merge "
-  "differences to an origin, of which they keep a part D",
+  "differences to an origin, of which they keep a part D; slerp:T interpolates between two inputs "
+  "on an arc",
   .def = "sum", .choices = OPS, .other = AT(param), .agree = FOR_REDUCE | FOR_BENCH)
 S(COLLECTIVE, "origin", 0, "FILE", STRING, origin, FOR_AVERAGE,
   "file with the same tensors: the operation is applied to the differences of the inputs to them, "

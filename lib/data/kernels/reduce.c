@@ -19,6 +19,7 @@ static const char *const op_names[REDUCE_OPS] = {
         [REDUCE_BOR] = "bor",         [REDUCE_BXOR] = "bxor", [REDUCE_LAND] = "land",
         [REDUCE_LOR] = "lor",         [REDUCE_LXOR] = "lxor", [REDUCE_MEDIAN] = "median",
         [REDUCE_TRIMMED] = "trimmed", [REDUCE_TIES] = "ties", [REDUCE_DARE] = "dare",
+        [REDUCE_SLERP] = "slerp",
 };
 
 const char *reduce_op_name(enum reduce_op op)
@@ -39,7 +40,7 @@ int reduce_op_by_name(const char *name, enum reduce_op *out)
 
 bool reduce_has_part(enum reduce_op op)
 {
-	return op == REDUCE_TRIMMED || op == REDUCE_TIES || op == REDUCE_DARE;
+	return op >= REDUCE_TRIMMED && op <= REDUCE_SLERP;
 }
 
 const char *reduce_op_text(enum reduce_op op, const struct reduce_param *param,
@@ -66,7 +67,7 @@ bool reduce_is_joint(enum reduce_op op)
 
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype)
 {
-	if (op == REDUCE_TIES || op == REDUCE_DARE)
+	if (op >= REDUCE_TIES && op <= REDUCE_SLERP)
 		return op == REDUCE_TIES && (dtype == DTYPE_F32 || dtype == DTYPE_F64);
 	if (reduce_is_joint(op))
 		return joint_defined(dtype);

@@ -33,15 +33,17 @@ enum reduce_op {
 	REDUCE_MEDIAN, /* joint operations (joint.h): no folds of pairs, so they have no kernels
 	                  here */
 	REDUCE_TRIMMED,
-	REDUCE_TIES, /* of differences to an origin (delta.h): the mean of those whose sign is that
-	                of the sum, 0 if there are none */
-	REDUCE_DARE, /* of differences: the mean of what is left of them; runs as REDUCE_TRIMMED */
+	REDUCE_TIES,  /* of differences to an origin (delta.h): the mean of those whose sign is that
+	                 of the sum, 0 if there are none */
+	REDUCE_DARE,  /* of differences: the mean of what is left of them; runs as REDUCE_TRIMMED */
+	REDUCE_SLERP, /* spherical interpolation of two (slerp.h); runs as REDUCE_AVG with weights
+	               */
 	REDUCE_OPS
 };
 
 /* The numbers that follow the name of an operation; else 0. */
 struct reduce_param {
-	double part;   /* trimmed:F, ties:D, dare:D,SEED */
+	double part;   /* trimmed:F, ties:D, dare:D,SEED, slerp:T */
 	uint64_t seed; /* dare */
 };
 /* Has the operation a part? */
@@ -59,7 +61,7 @@ bool reduce_is_joint(enum reduce_op op);
 
 /* Is @op defined on @dtype? Bitwise and logical operations: integers and bool; avg: floats and
  * complex; min and max: not complex; joint operations: integers and floats; ties: f32 and f64, the
- * types of differences; dare: none, because it runs as REDUCE_TRIMMED. For bool, sum is "or"
+ * types of differences; dare and slerp: none, because they run as others. For bool, sum is "or"
  * and prod is "and", as in numpy. */
 bool reduce_op_defined(enum reduce_op op, enum dtype dtype);
 

@@ -1,0 +1,213 @@
+#include "lib/coll/files/slerp.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/offload.h"
+#include "lib/coll/agreement/agree_wire.h"
+#include "lib/coll/collective.h"
+#include "lib/data/kernels/slerp.h"
+
+#define ENTRY 9 /* bytes of a tensor in a round: squares, lengthy */
+#define MOST  ((JOB_ROUND_MAX - 1024) / ENTRY)
+
+bool slerp_applies(const struct collective *c, const struct vector *v)
+{
+	return c->request->op == REDUCE_SLERP && v->kind == c->request->kind;
+}
+
+/* ---- lengths ---- */
+
+static int add_length(const struct dataset *d, const struct tensor *t, double *length, uint8_t *buf,
+                      struct err *err)
+{
+	const size_t esize = dtype_size(t->dtype), most = STAGING / esize;
+	struct slerp_length sum = {0};
+	for (uint64_t at = 0, n; at < t->count; at += n) {
+		n = t->count - at < most ? t->count - at : most;
+		if (offload_stopped(err) < 0 ||
+		    dataset_read(d, t, buf, n * esize, at * esize, err) < 0)
+			return -1;
+		if (t->swapped)
+			dataset_swap(t->dtype, buf, n);
+		slerp_length_add(&sum, t->dtype, buf, n);
+	}
+	*length = slerp_length(&sum);
+	return 0;
+}
+
+static int add_lengths(struct collective *c, const struct vector *v, uint8_t *buf, struct err *err)
+{
+	struct slerp *s = &c->transfer.slerp;
+	for (size_t i = 0; i < v->ntensors; i++) {
+		const uint32_t g = v->tensors[i];
+		for (int k = 0; k < v->ninputs; k++) {
+			const struct dataset *d = &c->transfer.inputs[k];
+			double *length = &s->lengths[g][k];
+			if (add_length(d, &d->tensors[c->agreed.tensors[g].index], length, buf,
+			               err) < 0)
+				return -1;
+			if (!(*length <= 0)) /* NaN is one, too */
+				s->lengthy[g]++;
+		}
+	}
+	return 0;
+}
+
+static int find_lengths(void *ctx, struct err *err)
+{
+	struct collective *c = ctx;
+	uint8_t *buf = err_malloc(STAGING, "staging", err);
+	int ret = buf ? 0 : -1;
+	for (int i = 0; i < c->agreed.nvectors && ret == 0; i++)
+		if (slerp_applies(c, &c->agreed.vectors[i]))
+			ret = add_lengths(c, &c->agreed.vectors[i], buf, err);
+	free(buf);
+	return ret;
+}
+
+int slerp_prepare(struct collective *c, struct err *err)
+{
+	struct slerp *s = &c->transfer.slerp;
+	const size_t n = agreement_entries(&c->agreed) + 1;
+	if (c->request->op != REDUCE_SLERP || !coll_reduces(c->request->kind))
+		return 0;
+	if (c->agreed.size > 1 && c->agreed.ntensors > MOST)
+		return err_set(err, ERR_RESOURCE,
+		               "--op slerp: at most %zu tensors over several ranks, but there are "
+		               "%zu: give both inputs to one rank",
+		               (size_t)MOST, c->agreed.ntensors);
+	s->lengths = err_calloc(n, sizeof *s->lengths, "the lengths", err);
+	s->squares = err_calloc(n, sizeof *s->squares, "the lengths", err);
+	s->lengthy = err_calloc(n, sizeof *s->lengthy, "the lengths", err);
+	s->weights = err_calloc(n, sizeof *s->weights, "the lengths", err);
+	s->all_squares = err_calloc(n, sizeof *s->all_squares, "the lengths", err);
+	s->all_lengthy = err_calloc(n, sizeof *s->all_lengthy, "the lengths", err);
+	if (!s->lengths || !s->squares || !s->lengthy || !s->weights || !s->all_squares ||
+	    !s->all_lengthy)
+		return -1;
+	return job_run_in_thread(c->life->job, find_lengths, c, err);
+}
+
+void slerp_release(struct collective *c)
+{
+	struct slerp *s = &c->transfer.slerp;
+	free(s->lengths);
+	free(s->squares);
+	free(s->lengthy);
+	free(s->weights);
+	free(s->all_squares);
+	free(s->all_lengthy);
+}
+
+/* ---- elements ---- */
+
+void slerp_weigh(const struct collective *c, int vector, int input, void *to, const void *x,
+                 uint64_t pos, uint64_t n)
+{
+	const struct slerp *s = &c->transfer.slerp;
+	const struct vector *v = &c->agreed.vectors[vector];
+	const int contribution = c->agreed.size > 1 ? c->agreed.rank : input;
+	for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);) {
+		const uint32_t g = v->tensors[r.i];
+		const double length = s->lengths[g][input];
+		double weight = s->weights[g][contribution];
+		if (s->measuring)
+			weight = !isfinite(length) ? (double)NAN : length > 0 ? 1 / length : 0;
+		/* Averages divide by the divisor, a power of two. */
+		scale_kernel(v->wire, v->dtype)((uint8_t *)to + r.from * dtype_size(v->wire),
+		                                (const uint8_t *)x + r.from * dtype_size(v->dtype),
+		                                weight * c->agreed.divisor, r.n);
+	}
+}
+
+void slerp_store(struct collective *c, int vector, const void *sum, uint64_t pos, uint64_t n,
+                 bool divided)
+{
+	const struct vector *v = &c->agreed.vectors[vector];
+	const double by = divided ? 1 : 1 / c->agreed.divisor;
+	if (!slerp_applies(c, v))
+		return;
+	if (coll_rules(c->request->kind)->cut == CUT_ROWS) /* the output is this rank's block */
+		pos += v->layout.off[c->agreed.rank];
+	for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);)
+		c->transfer.slerp.squares[v->tensors[r.i]] += slerp_squares(
+		        v->wire, (const uint8_t *)sum + r.from * dtype_size(v->wire), by, r.n);
+}
+
+/* ---- the angles ---- */
+
+bool slerp_exchanges(const struct collective *c)
+{
+	return c->transfer.slerp.measuring;
+}
+
+int slerp_take(struct collective *c, struct view part, struct err *err)
+{
+	struct slerp *s = &c->transfer.slerp;
+	for (size_t g = 0; g < c->agreed.ntensors; g++) {
+		const uint64_t bits = view_u64(&part);
+		double squares;
+		memcpy(&squares, &bits, sizeof squares);
+		s->all_squares[g] += squares;
+		s->all_lengthy[g] += view_u8(&part);
+	}
+	return part.failed || view_left(&part) ? malformed(err, "ROUND", "squares") : 0;
+}
+
+static void put_squares(const struct collective *c, const double *squares, const uint8_t *lengthy,
+                        struct buf *out)
+{
+	for (size_t g = 0; g < c->agreed.ntensors; g++) {
+		uint64_t bits;
+		memcpy(&bits, &squares[g], sizeof bits);
+		buf_put_u64(out, bits);
+		buf_put_u8(out, lengthy[g]);
+	}
+}
+
+void slerp_answer(struct collective *c, struct buf *out)
+{
+	put_squares(c, c->transfer.slerp.all_squares, c->transfer.slerp.all_lengthy, out);
+}
+
+/* Ranks that store the same elements count once. */
+static int add_up(struct collective *c, struct err *err)
+{
+	struct slerp *s = &c->transfer.slerp;
+	struct view answer;
+	struct buf b;
+	if (coll_rules(c->request->kind)->replicated &&
+	    c->agreed.rank != job_coordinator(c->life->job))
+		memset(s->squares, 0, c->agreed.ntensors * sizeof *s->squares);
+	buf_init(&b, JOB_ROUND_MAX);
+	put_squares(c, s->squares, s->lengthy, &b);
+	job_caller_watches(c->life->job, true);
+	int ret = b.failed ? err_nomem(err, "the lengths", JOB_ROUND_MAX)
+	                   : job_round(c->life->job, &b, &answer, err);
+	job_caller_watches(c->life->job, false);
+	buf_release(&b);
+	if (ret < 0)
+		return -1;
+	memset(s->all_squares, 0, c->agreed.ntensors * sizeof *s->all_squares);
+	memset(s->all_lengthy, 0, c->agreed.ntensors * sizeof *s->all_lengthy);
+	return slerp_take(c, answer, err);
+}
+
+int slerp_measure(struct collective *c, struct err *err)
+{
+	struct slerp *s = &c->transfer.slerp;
+	if (c->request->op != REDUCE_SLERP || !coll_reduces(c->request->kind))
+		return 0;
+	s->measuring = true;
+	int ret = drive_run_first(&c->transfer.drive, err);
+	if (ret == 0 && c->agreed.size > 1)
+		ret = add_up(c, err);
+	s->measuring = false;
+	const bool one = c->agreed.size == 1;
+	for (size_t g = 0; g < c->agreed.ntensors && ret == 0; g++)
+		slerp_weights(c->request->param.part, one ? s->squares[g] : s->all_squares[g],
+		              one ? s->lengthy[g] : s->all_lengthy[g], s->weights[g]);
+	return ret;
+}
