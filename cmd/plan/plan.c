@@ -204,7 +204,7 @@ static int take_devices(struct planned *p, struct err *err)
 		return -1;
 	if (p->joint && request_check_joint(r, p->alg, err) < 0)
 		return -1;
-	if (!list->wanted && !(p->alg && (p->alg->flags & COLL_DEVICES)))
+	if (p->joint || (!list->wanted && !(p->alg && (p->alg->flags & COLL_DEVICES))))
 		return 0;
 	p->args.devices = list->n ? list->n : 1;
 	if (coll_reduces(p->kind))

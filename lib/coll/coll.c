@@ -107,8 +107,13 @@ static void note_devices(const struct coll *c)
 static int find_devices(struct coll *c, struct err *err)
 {
 	const int local = c->member.launch.local_rank;
-	if (!c->request->devices.wanted)
+	if (!request_uses_devices(c->request)) {
+		if (c->request->devices.wanted)
+			coll_note(c, 0,
+			          "all inputs are needed at once: computed in host memory, "
+			          "without --device");
 		return 0;
+	}
 	struct opening *o = err_malloc(sizeof *o, "the devices", err);
 	if (!o)
 		return -1;

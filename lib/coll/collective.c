@@ -114,12 +114,15 @@ static int adopt(struct coll *life, struct err *err)
 	return c->consolidated ? consolidated_exchange(c, err) : 0;
 }
 
-/* The ranks exchange tables of pieces before the transfer, and traces after it. */
+/* The ranks exchange tables of pieces before the transfer, traces after it, and what their outputs
+ * need in place of it. */
 static int collect(void *ctx, int rank, struct view part, struct err *err)
 {
 	struct coll *life = ctx;
 	if (slerp_exchanges(life->state))
 		return slerp_take(life->state, part, err);
+	if (life->request->dry_run && !consolidated_exchanges(life->state))
+		return host_room_take(life->state, rank, part, err);
 	return consolidated_exchanges(life->state) ? consolidated_take(life->state, rank, part, err)
 	                                           : tracing_take_part(ctx, rank, part, err);
 }
@@ -131,7 +134,7 @@ static void answer(void *ctx, int rank, struct buf *out)
 		slerp_answer(life->state, out);
 	else if (consolidated_exchanges(life->state))
 		consolidated_answer(life->state, rank, out);
-	else
+	else if (!life->request->dry_run)
 		tracing_answer(ctx, rank, out);
 }
 
@@ -258,7 +261,7 @@ static int preview(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
 	if (arrange(c, err) < 0 || files_check_outputs(c, err) < 0 ||
-	    written_check_data(c, err) < 0)
+	    written_check_data(c, err) < 0 || host_room_check(c, err) < 0)
 		return -1;
 	return preview_make(c, err);
 }
@@ -478,6 +481,7 @@ static void release(struct coll *life)
 	slerp_release(c);
 	input_stats_release(c);
 	preview_release(c);
+	host_room_release(c);
 	files_release(c);
 	consolidated_release(c);
 	free(c->transfer.drive.edges); /* set if nothing was connected */

@@ -17,6 +17,7 @@
 #include "lib/coll/agreement/agreement.h"
 #include "lib/coll/agreement/planner.h"
 #include "lib/coll/drive.h"
+#include "lib/coll/files/host_room.h"
 #include "lib/coll/files/origin.h"
 #include "lib/coll/files/outer.h"
 #include "lib/coll/files/slerp.h"
@@ -70,6 +71,7 @@ struct transfer {
 	uint8_t digest[DIGEST_BYTES];     /* of all */
 
 	struct coll_preview preview;
+	struct host_room host_room; /* with request.dry_run */
 
 	struct stats **scanned; /* stats_scan: per input, [ntensors] */
 	struct coll_found *found;

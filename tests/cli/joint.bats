@@ -245,10 +245,20 @@ refused() {
 	done
 	refused 2 'not defined for scan' scan -n 1 --op median in.0.npy -o out.npy
 	refused 2 'not defined for exscan' exscan -n 1 --op trimmed:0.1 in.0.npy -o out.npy
-	refused 2 'computed in host memory' allreduce -n 1 --device cuda --op median in.0.npy -o out.npy
 	refused 2 'bench measures only' bench allreduce -n 1 --op median
 	refused 2 'choose one that has them (direct)' plan allreduce -n 4 --op median -a ring
-	refused 2 'computed in host memory' plan allreduce -n 4 --op median --device cuda
+}
+
+@test "with --device they are computed in host memory, and a note says so" {
+	make_six f32 19,7 random
+	split 3 3
+	joint allreduce median host
+	collctl run -n 2 -- allreduce --no-sync --op median --device cuda 'part.{rank}.*.npy' -o 'out.dev.{rank}.npy' 2>said
+	cmp out.host.0.npy out.dev.1.npy
+	grep -q 'computed in host memory, without --device' said
+	collctl plan allreduce -n 4 --op median >host
+	collctl plan allreduce -n 4 --op median --device cuda >dev
+	cmp host dev
 }
 
 @test "types without an order, and integers without --integers, are refused: 2" {

@@ -152,7 +152,6 @@ on() {
 	refused 2 '--origin' 1 allreduce --op avg --origin '' x.0.safetensors -o out
 	refused 2 '--origin' 1 scan --origin origin.safetensors x.0.safetensors -o out
 	refused 2 'needs all inputs at once' 1 allreduce --op avg -a ring --origin origin.safetensors x.0.safetensors -o out
-	refused 2 '--device' 1 allreduce --op avg --device cuda --origin origin.safetensors x.0.safetensors -o out
 	for op in ties ties: ties:0 ties:1.1 ties:-1 ties:0.5,1 ties:x dare dare:0.5 'dare:0.5,' dare:0.5,x dare:0,1 dare:0.5,-1 dare:0.5,1,2 \
 		dare:0.5,18446744073709551616; do
 		refused 2 "--op: '$op' is not " 1 allreduce --op "$op" --origin origin.safetensors x.0.safetensors -o out

@@ -159,6 +159,19 @@ on_tmpfs() {
 	on_tmpfs 2m "$COLLCTL" allreduce -n 1 --dry-run --max-shard-size 1 set.safetensors -o small/deep
 	assert_equal "$status" 4
 	[[ $stderr == *'model-00001-of-00040.safetensors and 40 other outputs: No space left on device: need 2.3 MiB'* ]] || fail "$stderr"
+	# A dry run adds up what the ranks of a host need, and tells file systems and hosts apart.
+	on_tmpfs 2m "$COLLCTL" run -n 3 -- allreduce --insecure --dry-run in.npy -o 'small/out.{rank}.npy'
+	assert_equal "$status" 4
+	assert_equal "$(grep -c 'out.[012].npy and 2 other outputs: No space left on device: need 3.4 MiB, and the file system has 2.0 MiB left' <<<"$stderr")" 1
+	on_tmpfs 4m "$COLLCTL" run -n 3 -- allreduce --insecure --dry-run in.npy -o 'small/out.{rank}.npy'
+	assert_equal "$status" 0
+	# shellcheck disable=SC2016
+	on_tmpfs 2m "$COLLCTL" run -n 3 -- bash -c '((COLLCTL_RANK)) && set -- "$@" -o "out.$COLLCTL_RANK.npy" || set -- "$@" -o small/out.npy
+		exec "$0" allreduce --insecure --dry-run in.npy "$@"' "$COLLCTL"
+	assert_equal "$status" 0
+	# shellcheck disable=SC2016
+	on_tmpfs 2m "$COLLCTL" run -n 3 -- bash -c 'COLLCTL_HOST_ID=$COLLCTL_RANK exec "$0" allreduce --insecure --dry-run in.npy -o "small/out.$COLLCTL_RANK.npy"' "$COLLCTL"
+	assert_equal "$status" 0
 	on_tmpfs 4m "$COLLCTL" allreduce -n 1 --max-shard-size 1 set.safetensors -o small/set
 	assert_equal "$status" 0
 }

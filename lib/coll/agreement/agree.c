@@ -175,7 +175,7 @@ int agree_offer(struct collective *c, struct err *err)
 	                      ? 1
 	                      : (uint32_t)c->transfer.ninputs;
 	in->streams = (uint32_t)r->streams;
-	if (!r->streams && r->devices.wanted)
+	if (!r->streams && request_uses_devices(r))
 		in->streams = BUDGET_STREAMS; /* copies of a window overlap those of others */
 	if (agree_facts(c, in, err) < 0 || offer(c, err) < 0)
 		return -1;

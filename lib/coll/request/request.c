@@ -78,6 +78,11 @@ int request_check_device(const struct coll_request *r, const struct coll_algorit
 	return 0;
 }
 
+bool request_uses_devices(const struct coll_request *r)
+{
+	return r->devices.wanted && (r->work != WORK_COLLECTIVE || !request_is_joint(r));
+}
+
 int request_check_order(const struct coll_algorithm *alg, struct err *err)
 {
 	char names[256] = "";
@@ -96,14 +101,9 @@ int request_check_joint(const struct coll_request *r, const struct coll_algorith
 {
 	char names[256] = "", op[REDUCE_OP_TEXT];
 
-	if (!request_is_joint(r))
+	if (!request_is_joint(r) || !alg || (alg->flags & COLL_JOINT))
 		return 0;
 	reduce_op_text(r->op, &r->param, op);
-	if (r->devices.wanted)
-		return err_set(err, ERR_USAGE,
-		               "--device: --op %s is computed in host memory: remove --device", op);
-	if (!alg || (alg->flags & COLL_JOINT))
-		return 0;
 	list_names(alg->kind, COLL_JOINT, names, sizeof names);
 	return err_set(err, ERR_USAGE,
 	               "--algorithm %s adds arrays in pairs, and --op %s needs all inputs at once: "

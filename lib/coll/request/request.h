@@ -172,7 +172,9 @@ int request_check_order(const struct coll_algorithm *alg, struct err *err);
 int request_check_op(enum coll_kind kind, enum reduce_op op, struct err *err);
 /* Can the operation have @n contributions of all ranks? ERR_USAGE. */
 int request_check_contributions(const struct coll_request *, uint64_t n, struct err *err);
-/* If it is joint: can @alg (NULL: auto) run it, where the request's devices are? ERR_USAGE lists
+/* Does the job compute on devices? Joint operations are computed in host memory. */
+bool request_uses_devices(const struct coll_request *);
+/* If it is joint: can @alg (NULL: auto) run it? ERR_USAGE lists
  * the algorithms that can. */
 int request_check_joint(const struct coll_request *, const struct coll_algorithm *alg,
                         struct err *err);

@@ -25,17 +25,32 @@ uint64_t room_left(const struct statfs *fs)
 	return __builtin_mul_overflow(blocks, size, &bytes) ? UINT64_MAX : bytes;
 }
 
-static struct room_needs *needs_on(struct room *r, uint64_t device, struct err *err)
+static struct room_needs *needs_on(struct room *r, int host, uint64_t device, struct err *err)
 {
 	for (size_t i = 0; i < r->n; i++)
-		if (r->on[i].device == device)
+		if (r->on[i].host == host && r->on[i].device == device)
 			return &r->on[i];
 	struct room_needs *on = err_grow(r->on, r->n, sizeof *on, "the file systems", err);
 	if (!on)
 		return NULL;
 	r->on = on;
-	on[r->n] = (struct room_needs){.device = device};
+	on[r->n] = (struct room_needs){.host = host, .device = device, .left = UINT64_MAX};
 	return &on[r->n++];
+}
+
+int room_merge(struct room *r, const struct room_needs *needs, struct err *err)
+{
+	struct room_needs *on = needs_on(r, needs->host, needs->device, err);
+	if (!on)
+		return -1;
+	if (!on->files)
+		on->first = needs->first;
+	on->files += needs->files;
+	if (needs->left < on->left)
+		on->left = needs->left;
+	if (__builtin_add_overflow(on->bytes, needs->bytes, &on->bytes))
+		on->bytes = UINT64_MAX;
+	return 0;
 }
 
 int room_add(struct room *r, int fd, const char *path, uint64_t bytes, struct err *err)
@@ -44,15 +59,13 @@ int room_add(struct room *r, int fd, const char *path, uint64_t bytes, struct er
 	struct statfs fs;
 	if (!bytes || fstat(fd, &st) || io_retry(fstatfs(fd, &fs)))
 		return 0; /* it is not known: writing will tell */
-	struct room_needs *on = needs_on(r, (uint64_t)st.st_dev, err);
-	if (!on)
-		return -1;
-	if (!on->files++)
-		on->first = path;
-	on->left = room_left(&fs);
-	if (__builtin_add_overflow(on->bytes, bytes, &on->bytes))
-		on->bytes = UINT64_MAX;
-	return 0;
+	return room_merge(r,
+	                  &(struct room_needs){.device = (uint64_t)st.st_dev,
+	                                       .bytes = bytes,
+	                                       .left = room_left(&fs),
+	                                       .first = path,
+	                                       .files = 1},
+	                  err);
 }
 
 int room_add_absent(struct room *r, const char *path, uint64_t bytes, struct err *err)

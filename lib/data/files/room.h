@@ -17,6 +17,7 @@ uint64_t room_left(const struct statfs *);
 /* What the outputs need, by file system. Zeroed: nothing. */
 struct room {
 	struct room_needs {
+		int host;        /* of several hosts' needs (room_merge) */
 		uint64_t device; /* st_dev */
 		uint64_t bytes, left;
 		const char *first; /* a file on it; borrowed */
@@ -29,6 +30,8 @@ int room_add(struct room *, int fd, const char *path, uint64_t bytes, struct err
 /* The same, for a file in a folder that does not exist yet: on the file system of the next folder
  * above that exists. */
 int room_add_absent(struct room *, const char *path, uint64_t bytes, struct err *err);
+/* Add the needs of another rank, whose `first` must outlive @r. ERR_RESOURCE. */
+int room_merge(struct room *, const struct room_needs *, struct err *err);
 /* ERR_OUTPUT: they do not fit; names the first file, what all need and what is left. */
 int room_check(const struct room *, struct err *err);
 void room_release(struct room *);

@@ -555,25 +555,6 @@ static int check_file(struct sink *s, int file, struct err *err)
 	return compare_with_earlier(s, file, err);
 }
 
-/* As check_room, before any file is created. */
-static int foresee_room(const struct sink *s, struct err *err)
-{
-	struct room room = {0};
-	int ret = 0;
-	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
-		const struct sink_file *f = &s->files[i];
-		if (f->own >= 0 || f->is_stdout)
-			continue;
-		ret = f->out.dirfd >= 0 && f->out.path
-		              ? room_add(&room, f->out.dirfd, f->path, needs(f), err)
-		              : room_add_absent(&room, f->path, needs(f), err);
-	}
-	if (ret == 0)
-		ret = room_check(&room, err);
-	room_release(&room);
-	return ret;
-}
-
 int sink_check(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfolders; i++)
@@ -582,7 +563,21 @@ int sink_check(struct sink *s, struct err *err)
 	for (int i = 0; i < s->nfiles; i++)
 		if (check_file(s, i, err))
 			return lacking(s, err);
-	return foresee_room(s, err);
+	return 0;
+}
+
+int sink_room(const struct sink *s, struct room *room, struct err *err)
+{
+	int ret = 0;
+	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		if (f->own >= 0 || f->is_stdout)
+			continue;
+		ret = f->out.dirfd >= 0 && f->out.path
+		              ? room_add(room, f->out.dirfd, f->path, needs(f), err)
+		              : room_add_absent(room, f->path, needs(f), err);
+	}
+	return ret;
 }
 
 bool sink_is_packed(const struct sink *s, int file)

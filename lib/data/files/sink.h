@@ -18,6 +18,7 @@
 
 #include "lib/base/err.h"
 #include "lib/data/dataset/dataset.h"
+#include "lib/data/files/room.h"
 #include "lib/data/files/target.h"
 
 struct sink;
@@ -105,9 +106,11 @@ enum sink_fate {
 	SINK_STDOUT,
 };
 /* Instead of sink_open: find the errors that sink_open and sink_commit would have, as far as
- * possible without creating anything, and that the files do not fit. Afterwards only sink_fate,
- * sink_id and sink_free may be called. */
+ * possible without creating anything. Afterwards only sink_room, sink_fate, sink_id and sink_free
+ * may be called. */
 int sink_check(struct sink *, struct err *err);
+/* Add what the files need to @room, which borrows their paths. */
+int sink_room(const struct sink *, struct room *room, struct err *err);
 enum sink_fate sink_fate(const struct sink *, int file);
 
 /* Create all files, allocate their bytes and write their headers. ERR_USAGE: two outputs are the

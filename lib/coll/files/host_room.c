@@ -1,0 +1,91 @@
+#include "lib/coll/files/host_room.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/coll/collective.h"
+
+#define MOST 16 /* file systems of a rank; outputs seldom are on two */
+
+MESSAGE(room_entry, "ROUND", FIELD(U64, room_entry, device), FIELD(U64, room_entry, bytes),
+        FIELD(U64, room_entry, left), FIELD(U32, room_entry, files, .least = 1, .most = INT32_MAX),
+        FIELD(TEXT, room_entry, first));
+
+static int add(struct collective *c, int rank, const struct room_entry *e, struct err *err)
+{
+	struct room *all = &c->transfer.host_room.all;
+	const size_t before = all->n;
+	struct room_needs needs = {.host = c->agreed.host[rank],
+	                           .device = e->device,
+	                           .bytes = e->bytes,
+	                           .left = e->left,
+	                           .files = e->files,
+	                           .first = strdup(e->first)};
+	if (!needs.first)
+		return err_nomem(err, "the room for the outputs", sizeof e->first);
+	int ret = room_merge(all, &needs, err);
+	if (all->n == before) /* the name of another file is kept */
+		free((char *)needs.first);
+	return ret;
+}
+
+int host_room_take(struct collective *c, int rank, struct view part, struct err *err)
+{
+	struct host_room *h = &c->transfer.host_room;
+	struct room_entry e;
+	for (int n = 0; view_left(&part); n++) {
+		if (n == MOST)
+			return malformed(err, "ROUND", "file systems");
+		if (message_get(&room_entry_message, &e, &part, err) < 0 ||
+		    add(c, rank, &e, err) < 0)
+			return -1;
+	}
+	return ++h->taken == c->agreed.size ? room_check(&h->all, err) : 0;
+}
+
+static void put(const struct room *room, struct buf *b)
+{
+	for (size_t i = 0; i < room->n && i < MOST; i++) {
+		const struct room_needs *on = &room->on[i];
+		struct room_entry e = {.device = on->device,
+		                       .bytes = on->bytes,
+		                       .left = on->left,
+		                       .files = on->files};
+		snprintf(e.first, sizeof e.first, "%s", on->first);
+		message_put(&room_entry_message, &e, b);
+	}
+}
+
+static int exchange(struct collective *c, const struct room *room, struct err *err)
+{
+	struct buf b;
+	buf_init(&b, JOB_ROUND_MAX);
+	put(room, &b);
+	job_caller_watches(c->life->job, true);
+	int ret = b.failed ? err_nomem(err, "the room for the outputs", JOB_ROUND_MAX)
+	                   : job_round(c->life->job, &b, NULL, err);
+	job_caller_watches(c->life->job, false);
+	buf_release(&b);
+	return ret;
+}
+
+int host_room_check(struct collective *c, struct err *err)
+{
+	struct room room = {0};
+	int ret = c->transfer.sink ? sink_room(c->transfer.sink, &room, err) : 0;
+	if (ret == 0)
+		ret = room_check(&room, err);
+	if (ret == 0 && c->agreed.size > 1 && c->agreed.host)
+		ret = exchange(c, &room, err);
+	room_release(&room);
+	return ret;
+}
+
+void host_room_release(struct collective *c)
+{
+	struct room *all = &c->transfer.host_room.all;
+	for (size_t i = 0; i < all->n; i++)
+		free((char *)all->on[i].first);
+	room_release(all);
+}

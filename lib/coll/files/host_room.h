@@ -1,0 +1,33 @@
+/*
+ * In a dry run: would the outputs of all ranks of a host fit on its file systems? Each rank's own
+ * are checked alone before. Internal to lib/coll; see collective.h.
+ */
+#ifndef COLLCTL_COLL_FILES_HOST_ROOM_H
+#define COLLCTL_COLL_FILES_HOST_ROOM_H
+
+#include "lib/base/fields.h"
+#include "lib/data/files/room.h"
+
+struct collective;
+
+struct host_room {
+	struct room all; /* on the coordinator; the names are malloced */
+	int taken;       /* ranks */
+};
+
+/* What a rank's outputs need on one file system: an entry of its part of the round. */
+struct room_entry {
+	uint64_t device, bytes, left;
+	int files;
+	char first[256];
+};
+extern const struct message room_entry_message;
+
+/* Once files_check_outputs has found no error: add up what the ranks need. ERR_OUTPUT: outputs do
+ * not fit. */
+int host_room_check(struct collective *, struct err *err);
+/* job_collect of its round; the answer is empty. */
+int host_room_take(struct collective *, int rank, struct view part, struct err *err);
+void host_room_release(struct collective *);
+
+#endif
