@@ -126,6 +126,7 @@ static const struct {
         [SINK_CREATE] = {"create", "would create"},
         [SINK_REPLACE] = {"replace", "would replace"},
         [SINK_KEEP] = {"keep", "would keep, because it is the input:"},
+        [SINK_EQUAL] = {"equal", "would leave, because it is as the root's:"},
         [SINK_LEAVE] = {"leave", "would leave to another rank:"},
         [SINK_STDOUT] = {"stdout", "would write to"},
 };
@@ -201,6 +202,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 		json_object_set_new(j, "all_inputs", json_integer((json_int_t)r->all_inputs));
 	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
 	json_object_set_new(j, "digest", digest_json(r));
+	if (q->update)
+		json_object_set_new(j, "equal_files", json_integer((json_int_t)r->equal_files));
 	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
 	json_object_set_new(j, "peers", json_integer(r->peers));
 	json_object_set_new(j, "windows", json_integer(r->windows));
@@ -308,9 +311,12 @@ static void print_preview(const struct coll_result *r, const struct coll_request
 	            r->rank, size_text(p->bytes_read, read), size_text(p->bytes_written, written),
 	            r->peers, r->peers == 1 ? "" : "s", size_text(r->stats.bytes_sent, sent),
 	            size_text(r->stats.bytes_received, received));
-	for (int i = 0; i < p->noutputs; i++)
+	for (int i = 0; i < p->noutputs; i++) {
+		if (p->outputs[i].fate == SINK_EQUAL) /* they are counted, and may be many */
+			continue;
 		report_note("rank %d: %s %s", r->rank, fates[p->outputs[i].fate].text,
 		            p->outputs[i].fate == SINK_STDOUT ? "stdout" : p->outputs[i].path);
+	}
 }
 
 /* --stats: print the tensors of the inputs that have NaN or Inf. */

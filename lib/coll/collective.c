@@ -119,6 +119,8 @@ static int adopt(struct coll *life, struct err *err)
 static int collect(void *ctx, int rank, struct view part, struct err *err)
 {
 	struct coll *life = ctx;
+	if (update_exchanges(life->state))
+		return update_take(life->state, rank, part, err);
 	if (slerp_exchanges(life->state))
 		return slerp_take(life->state, part, err);
 	if (life->request->dry_run && !consolidated_exchanges(life->state))
@@ -130,7 +132,9 @@ static int collect(void *ctx, int rank, struct view part, struct err *err)
 static void answer(void *ctx, int rank, struct buf *out)
 {
 	struct coll *life = ctx;
-	if (slerp_exchanges(life->state))
+	if (update_exchanges(life->state))
+		update_answer(life->state, out);
+	else if (slerp_exchanges(life->state))
 		slerp_answer(life->state, out);
 	else if (consolidated_exchanges(life->state))
 		consolidated_answer(life->state, rank, out);
@@ -252,6 +256,7 @@ static int arrange(struct collective *c, struct err *err)
 	if (!(c->transfer.files = err_calloc(n, sizeof *c->transfer.files, "the vectors", err)))
 		return -1;
 	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
+	    update_agree(c, err) < 0 || files_map_outputs(c, err) < 0 ||
 	    (lanes = list_lanes(c, err)) < 0)
 		return -1;
 	return check_descriptors(c, lanes, err);
@@ -455,7 +460,8 @@ static void report(struct coll *life, struct coll_result *r)
 	r->peers = t->drive.npeers;
 	if (t->drive.mesh)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
-	r->has_digest = t->in_place && t->sink;
+	r->equal_files = t->update.nequal;
+	r->has_digest = t->in_place && t->sink && !t->update.nequal;
 	memcpy(r->digest, t->digest, sizeof r->digest);
 	if (r->err.code || !c->request)
 		return;
@@ -482,6 +488,7 @@ static void release(struct coll *life)
 	input_stats_release(c);
 	preview_release(c);
 	host_room_release(c);
+	update_release(c);
 	files_release(c);
 	consolidated_release(c);
 	free(c->transfer.drive.edges); /* set if nothing was connected */

@@ -22,6 +22,7 @@
 #include "lib/coll/files/outer.h"
 #include "lib/coll/files/slerp.h"
 #include "lib/coll/files/tensor_table.h"
+#include "lib/coll/files/update.h"
 #include "lib/coll/task.h"
 #include "lib/data/files/extents.h"
 #include "lib/data/kernels/stats.h"
@@ -71,6 +72,7 @@ struct transfer {
 	uint8_t digest[DIGEST_BYTES];     /* of all */
 
 	struct coll_preview preview;
+	struct update update;       /* with request.update */
 	struct host_room host_room; /* with request.dry_run */
 
 	struct stats **scanned; /* stats_scan: per input, [ntensors] */
@@ -120,6 +122,8 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 void agree_terms(void *ctx, int rank, struct buf *out);
 /* Adopt the terms. Completes c->agreed. */
 int agree_adopt(struct collective *, struct err *err);
+/* Lay out vector @v anew, whose info or numbers of rows have changed. */
+int agree_layout(struct collective *, struct vector *v, struct err *err);
 void agree_release(struct collective *);
 
 /* ---- input_files.c ---- */
@@ -152,8 +156,11 @@ int files_map_inputs(struct collective *, struct err *err);
 
 /* ---- output_files.c ---- */
 
-/* Add the outputs to the sink, once their formats are known; create them. */
+/* Add the outputs to the sink, once their formats are known; set vector_files.out; create them. */
 int files_name_outputs(struct collective *, struct err *err);
+/* Where tensor number @tensor begins in copy @copy of the output. */
+struct place *files_place(const struct collective *, int copy, size_t tensor);
+int files_map_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
 /* request.dry_run: check the outputs instead of opening them. */
 int files_check_outputs(struct collective *, struct err *err);

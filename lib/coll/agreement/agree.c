@@ -521,6 +521,16 @@ static void describe_outputs(struct collective *c)
 	}
 }
 
+int agree_layout(struct collective *c, struct vector *v, struct err *err)
+{
+	const struct layout_of of = vector_layout_of(v, &c->agreed, c->request);
+	layout_release(&v->layout);
+	if (layout_make(&v->layout, &of, c->agreed.rank, v->rows, v->from, err) < 0)
+		return -1;
+	v->layout.out.dtype = v->out;
+	return 0;
+}
+
 int agree_adopt(struct collective *c, struct err *err)
 {
 	struct agreement *a = &c->agreed;
@@ -532,13 +542,9 @@ int agree_adopt(struct collective *c, struct err *err)
 		*err = why;
 		return -1;
 	}
-	for (int i = 0; i < a->nvectors; i++) {
-		struct vector *v = &a->vectors[i];
-		const struct layout_of of = vector_layout_of(v, a, c->request);
-		if (layout_make(&v->layout, &of, a->rank, v->rows, v->from, err) < 0)
+	for (int i = 0; i < a->nvectors; i++)
+		if (agree_layout(c, &a->vectors[i], err) < 0)
 			return -1;
-		v->layout.out.dtype = v->out;
-	}
 	describe_outputs(c);
 	return 0;
 }

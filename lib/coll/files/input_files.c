@@ -561,13 +561,16 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 	return 0;
 }
 
+/* The listed files; those that --update does not send have no bytes. */
 static int map_files(const struct collective *c, struct extents *in, struct err *err)
 {
+	size_t listed = 0;
 	for (int k = 0; k < c->transfer.ninputs; k++) {
 		const struct dataset *d = &c->transfer.inputs[k];
 		for (int f = 0; f < d->nfiles; f++)
 			if (!d->files[f].unpacked &&
-			    extents_add(in, k, f, 0, d->files[f].size, false, err) < 0)
+			    extents_add(in, k, f, 0, c->agreed.tensors[listed++].tensor.bytes,
+			                false, err) < 0)
 				return -1;
 	}
 	return 0;

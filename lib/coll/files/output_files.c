@@ -18,7 +18,7 @@
 
 /* The places of the tensors from @tensor on. The tensors of an input are consecutive in
  * agreed.tensors. */
-static struct place *places_of(const struct collective *c, int copy, size_t tensor)
+struct place *files_place(const struct collective *c, int copy, size_t tensor)
 {
 	return c->transfer.places + (size_t)copy * agreement_entries(&c->agreed) + tensor;
 }
@@ -34,7 +34,7 @@ static int name_like(struct collective *c, const char *path, int copy, int k, si
 		ret = dataset_output_cut(&out, path, r->max_shard, err);
 	if (ret == 0)
 		ret = sink_add_like(c->transfer.sink, path, r->files.format, &out.like,
-		                    places_of(c, copy, tensor), err);
+		                    files_place(c, copy, tensor), err);
 	dataset_output_release(&out);
 	return ret;
 }
@@ -64,7 +64,7 @@ static int name_one_beside(struct collective *c, const char *folder, int copy, i
 	free(path);
 	if (file < 0)
 		return -1;
-	places_of(c, copy, c->agreed.ntensors + (size_t)f)->file = file;
+	files_place(c, copy, c->agreed.ntensors + (size_t)f)->file = file;
 	if (c->agreed.rank == 0)
 		sink_leave_own(c->transfer.sink, file, d->files[d->nfiles - d->nbeside + f].fd);
 	else
@@ -92,7 +92,7 @@ static int name_array(struct collective *c, const char *path, int copy, int i, s
 {
 	const struct format *hint = format_hint(c);
 	return sink_add_array(c->transfer.sink, path, hint, &c->agreed.vectors[i].layout.out,
-	                      places_of(c, copy, (size_t)i), err);
+	                      files_place(c, copy, (size_t)i), err);
 }
 
 struct sink_attributes files_attributes(const struct collective *c, const struct listed_file *f)
@@ -103,7 +103,8 @@ struct sink_attributes files_attributes(const struct collective *c, const struct
 	                            .tv_nsec = ns + (ns < 0 ? second : 0)};
 	const bool has = f->mode != MODE_NONE;
 	return (struct sink_attributes){.has_mode = has && c->request->files.raw_file,
-	                                .has_time = has && c->request->times,
+	                                .has_time =
+	                                        has && (c->request->times || c->request->update),
 	                                .mode = f->mode,
 	                                .modified = modified};
 }
@@ -177,7 +178,7 @@ static int name_tree(struct collective *c, const char *path, struct err *err)
 		                          t->files[f].bytes, &as, err);
 		if (file < 0)
 			return -1;
-		places_of(c, 0, (size_t)f)->file = file;
+		files_place(c, 0, (size_t)f)->file = file;
 		leave_input(c, f, file);
 	}
 	return 0;
@@ -196,12 +197,12 @@ static int name_file(struct collective *c, const char *path, const char *name, i
 	const struct format *hint = format_hint(c);
 	int ret = t->folder ? 0 : sink_check_format(path, hint, t->format, err);
 	if (ret == 0) {
-		struct place *to = places_of(c, 0, (size_t)f);
+		struct place *to = files_place(c, 0, (size_t)f);
 		to->file = sink_add(c->transfer.sink, in, NULL, 0, t->files[f].bytes, err);
 		ret = to->file < 0 ? -1 : 0;
 	}
 	if (ret == 0) {
-		int file = places_of(c, 0, (size_t)f)->file;
+		int file = files_place(c, 0, (size_t)f)->file;
 		sink_set_attributes(c->transfer.sink, file, &as);
 		if (t->folder && theirs)
 			sink_set_top(c->transfer.sink, file, strlen(path));
@@ -489,7 +490,7 @@ static int map_copy(const struct collective *c, const struct vector *v, int copy
                     struct extents *out, struct err *err)
 {
 	for (size_t i = 0; i < v->ntensors; i++) {
-		const struct place *to = places_of(c, copy, v->tensors[i]);
+		const struct place *to = files_place(c, copy, v->tensors[i]);
 		uint64_t bytes = c->agreed.tensors[v->tensors[i]].tensor.bytes;
 		if (extents_add(out, 0, to->file, to->offset, bytes, false, err) < 0)
 			return -1;
@@ -497,7 +498,7 @@ static int map_copy(const struct collective *c, const struct vector *v, int copy
 	return 0;
 }
 
-static int map_outputs(struct collective *c, struct err *err)
+int files_map_outputs(struct collective *c, struct err *err)
 {
 	struct transfer *t = &c->transfer;
 	for (int i = 0; t->sink && i < c->agreed.nvectors; i++) {
@@ -552,7 +553,7 @@ int files_name_outputs(struct collective *c, struct err *err)
 		place_selected(c);
 	else if (name_all(c, err) < 0 || outer_name(c, err) < 0 || check_beside_pieces(c, err) < 0)
 		return -1;
-	return map_outputs(c, err);
+	return 0;
 }
 
 static int open_or_check(struct collective *c, int (*fn)(struct sink *, struct err *),

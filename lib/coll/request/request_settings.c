@@ -50,6 +50,7 @@ uint64_t request_groups(enum coll_work work, enum coll_kind kind)
 	       (rules->rooted ? FOR_ROOT : 0) | (rules->cut == CUT_ROWS ? FOR_ROWS : 0) |
 	       (rules->cut == CUT_JOINED ? FOR_JOINED : 0) |
 	       (kind == COLL_SCATTER ? FOR_SCATTER : 0) |
+	       (kind == COLL_BROADCAST ? FOR_UPDATE : 0) |
 	       (rules->bytes ? FOR_BYTES | FOR_COPIES : 0) | (rules->radix ? FOR_RADIX : 0);
 }
 

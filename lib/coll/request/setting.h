@@ -102,6 +102,7 @@ enum setting_section {
 #define FOR_CONVERT (1ull << 31) /* collectives whose output may have another element type */
 #define FOR_JOINED  (1ull << 32) /* collectives that join what the ranks have */
 #define FOR_SCATTER (1ull << 33)
+#define FOR_UPDATE  (1ull << 34) /* collectives that send no file of which all have a copy */
 
 /*
  * A row: a setting of a request or an option of a command. Parsing, limits, default, help, manual,

@@ -96,6 +96,12 @@ S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,
   "treat files of any format as a sequence of bytes", .agree = FOR_BYTES)
 S(FILES, "times", 0, NULL, FLAG, times, FOR_COPIES,
   "with --raw-file, give the copies the modification times of the originals")
+S(FILES, "update", 0, NULL, FLAG, update, FOR_UPDATE,
+  "do not send files of which all ranks have a copy, with the size, permissions and modification "
+  "time of the original; copies get these times",
+  .agree = FOR_UPDATE)
+S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_UPDATE,
+  "with --update, compare digests of the files, and not their times", .agree = FOR_UPDATE)
 S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,
   "file format (default: by extension)", .choices = format_choices + 1, .once = true)
 S(FILES, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_INPUT,

@@ -28,7 +28,8 @@ struct sink_file {
 	bool exists;   /* sink_check has found a file to replace */
 	bool fresh;    /* sink_expect_none */
 	int named_by;  /* that rank */
-	int own; /* descriptor of the file at path, if it already has the bytes to write; -1 */
+	int own;    /* descriptor of the file at path, if it already has the bytes to write; -1 */
+	bool equal; /* sink_keep */
 	void *head;
 	size_t head_len;
 	uint64_t size;
@@ -109,6 +110,12 @@ static bool in_one_folder(const char *a, const char *b)
 	return n == (size_t)(path_name(b) - b) && memcmp(a, b, n) == 0;
 }
 
+/* Is the file at the path left as it is? */
+static bool is_kept(const struct sink_file *f)
+{
+	return f->own >= 0 || f->equal;
+}
+
 /* One per file and one per folder; an archive has two more for its members. */
 int sink_descriptors(const struct sink *s)
 {
@@ -118,7 +125,7 @@ int sink_descriptors(const struct sink *s)
 		const struct sink_file *f = &s->files[i];
 		const bool shares =
 		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
-		if (f->own < 0)
+		if (!is_kept(f))
 			n += 1 + !shares + 2 * f->packed;
 	}
 	return n;
@@ -271,6 +278,28 @@ void sink_leave_own(struct sink *s, int file, int fd)
 	struct sink_file *f = &s->files[file];
 	if (!f->is_stdout && is_same(f, fd))
 		f->own = fd;
+}
+
+int sink_open_old(const struct sink *s, int file)
+{
+	const struct sink_file *f = &s->files[file];
+	const int folder = f->is_stdout ? -1 : beneath_open(f->path, f->top);
+	struct stat st;
+	int fd = -1;
+	if (folder >= 0)
+		fd = io_retry(openat(folder, path_name(f->path),
+		                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+	if (folder >= 0)
+		close(folder);
+	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+void sink_keep(struct sink *s, int file)
+{
+	s->files[file].equal = true;
 }
 
 void sink_drop(struct sink *s, int file)
@@ -454,7 +483,7 @@ static int check_room(const struct sink *s, struct err *err)
 	int ret = 0;
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
-		if (f->own < 0 && f->out.unallocated)
+		if (!is_kept(f) && f->out.unallocated)
 			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
 	}
 	if (ret == 0)
@@ -470,7 +499,7 @@ int sink_open(struct sink *s, struct err *err)
 			return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
-		if (f->own >= 0)
+		if (is_kept(f))
 			continue;
 		if (check_top(s, i, err) || open_target(s, i, err) ||
 		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
@@ -544,7 +573,7 @@ static int compare_names(const struct sink *s, int file, struct err *err)
 static int check_file(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
-	if (f->own >= 0 || f->is_stdout || (f->top && f->dropped))
+	if (is_kept(f) || f->is_stdout || (f->top && f->dropped))
 		return 0;
 	if (is_in_absent(s, f->path))
 		return compare_names(s, file, err);
@@ -571,7 +600,7 @@ int sink_room(const struct sink *s, struct room *room, struct err *err)
 	int ret = 0;
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
-		if (f->own >= 0 || f->is_stdout)
+		if (is_kept(f) || f->is_stdout)
 			continue;
 		ret = f->out.dirfd >= 0 && f->out.path
 		              ? room_add(room, f->out.dirfd, f->path, needs(f), err)
@@ -588,6 +617,8 @@ bool sink_is_packed(const struct sink *s, int file)
 enum sink_fate sink_fate(const struct sink *s, int file)
 {
 	const struct sink_file *f = &s->files[file];
+	if (f->equal)
+		return SINK_EQUAL;
 	if (f->own >= 0)
 		return SINK_KEEP;
 	if (f->is_stdout)
@@ -606,7 +637,7 @@ static struct outfile *content(const struct sink *s, int file)
 int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_t pos,
                 struct err *err)
 {
-	if (s->files[file].own >= 0) /* it already has these bytes */
+	if (is_kept(&s->files[file])) /* it already has these bytes */
 		return 0;
 	return outfile_pwrite(content(s, file), buf, bytes, pos, err);
 }
@@ -634,7 +665,7 @@ static int pack(struct sink_file *f, struct err *err)
 /* Does this rank rename this file? */
 static bool is_placed(const struct sink_file *f)
 {
-	return !f->is_stdout && !f->dropped && f->own < 0;
+	return !f->is_stdout && !f->dropped && !is_kept(f);
 }
 
 void sink_set_index(struct sink *s, int file)

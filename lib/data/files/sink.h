@@ -58,6 +58,12 @@ int sink_add_folder_below(struct sink *, const char *top, const char *name,
 /* Before sink_open: @fd is a file that already has the bytes to write. If it is the file at the
  * output's path, do not write the output. The caller keeps @fd open until sink_free. */
 void sink_leave_own(struct sink *, int file, int fd);
+/* Before sink_open: open the file that the output would replace, to read it: a descriptor, which
+ * the caller closes; -1: there is none, or it is no file, or a symbolic link. */
+int sink_open_old(const struct sink *, int file);
+/* Before sink_open: the file at the output's path is what it should be: leave it. Nothing is
+ * written to the output, or read from it. */
+void sink_keep(struct sink *, int file);
 /* Before sink_open: another rank writes the same bytes to the same file. This rank writes them to
  * an unnamed file, only to compute the digest. */
 void sink_drop(struct sink *, int file);
@@ -102,6 +108,7 @@ enum sink_fate {
 	SINK_CREATE,
 	SINK_REPLACE,
 	SINK_KEEP,  /* it has the bytes already (sink_leave_own) */
+	SINK_EQUAL, /* the same (sink_keep) */
 	SINK_LEAVE, /* another rank writes it (sink_drop) */
 	SINK_STDOUT,
 };
