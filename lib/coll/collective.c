@@ -274,7 +274,7 @@ static int preview(struct coll *life, struct err *err)
 static int connect_all(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
-	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 ||
+	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 || update_copy(c, err) < 0 ||
 	    written_check_data(c, err) < 0 || input_stats_scan(c, err) < 0 ||
 	    elements_prepare(c, err) < 0 || origin_prepare(c, err) < 0 || slerp_prepare(c, err) < 0)
 		return -1;
@@ -461,7 +461,7 @@ static void report(struct coll *life, struct coll_result *r)
 	if (t->drive.mesh)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
 	r->equal_files = t->update.nequal;
-	r->has_digest = t->in_place && t->sink && !t->update.nequal;
+	r->has_digest = t->in_place && t->sink && !t->update.nequal && !t->update.equal;
 	memcpy(r->digest, t->digest, sizeof r->digest);
 	if (r->err.code || !c->request)
 		return;

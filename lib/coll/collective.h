@@ -151,6 +151,10 @@ int files_check_alike(const struct dataset *d, const struct dataset *first, stru
 /* Append the places of the tensor's bytes, in file set @set. */
 int files_map_tensor(struct extents *in, int set, const struct tensor *t, bool swapped,
                      struct err *err);
+/* Append the places in file @file of set @set, which begins at @offset there, of what is sent of
+ * the root's file number @listed. */
+int files_map_listed(const struct collective *, struct extents *e, int set, int file, size_t listed,
+                     uint64_t offset, struct err *err);
 /* Set vector_files.in: the extents that this rank reads. */
 int files_map_inputs(struct collective *, struct err *err);
 

@@ -56,12 +56,84 @@ inodes() { stat -c '%i %n' "$@"; }
 	echo own >out.1/a/f9                  # changed on a rank, which is newer
 	echo new >src/a/b/h
 	send src/
-	grep -q '6 of 13 files are as the root.s: not sent' said
+	grep -q '6 of 13 files, and .* of others are as the root.s: not sent' said
 	assert_copies
 	send src/
 	grep -q '13 of 13 files are as' said
 	send src/ --threads 2 --streams 2
 	assert_copies
+}
+
+# sent BYTES: the vector had so many
+sent() {
+	grep -q "rank 0: broadcast of 3 ranks by .*: $1 of u8" said || fail "$(<said)"
+}
+
+@test "of a large file that has changed, pieces of 1 MiB are sent that a rank lacks; the others are copied" {
+	mkdir src
+	head -c 5243000 /dev/urandom >src/big # five pieces and 120 bytes
+	head -c 3000000 /dev/urandom >src/other
+	send src/
+	assert_copies
+	printf Z | dd of=src/big bs=1 seek=2500000 conv=notrunc status=none
+	send src/
+	sent '1.0 MiB'
+	grep -q '1 of 2 files, and 4.0 MiB of others are as' said
+	assert_copies
+	echo more >>src/big # the last piece alone
+	send src/
+	sent '125 bytes'
+	assert_copies
+	head -c 2 /dev/urandom >>out.1/big # differs at the end
+	printf Y | dd of=out.2/big bs=1 seek=1100000 conv=notrunc status=none
+	send src/
+	sent '1.0 MiB'
+	assert_copies
+	truncate -s 4000000 src/big # shorter: the old versions have all of it
+	send src/
+	sent '0 bytes'
+	assert_copies
+	truncate -s 100 out.1/big # an old version that has little
+	send src/
+	sent '3.8 MiB'
+	assert_copies
+	rm out.2/big
+	touch -d yesterday src/big
+	send src/ --memory 64K --streams 3
+	sent '3.8 MiB'
+	assert_copies
+	printf X | dd of=src/big bs=1 seek=3999999 conv=notrunc status=none
+	cp -p src/big t
+	touch -r t out.1/big out.2/big
+	send src/ --checksum --memory 64K
+	sent '834.2 KiB'
+	assert_copies
+	: >src/big # empty
+	send src/
+	sent '0 bytes'
+	assert_copies
+	collctl run -n 2 -- bash -c 'exec "$0" broadcast --raw-file --update src/other -o "one.$COLLCTL_RANK"' "$COLLCTL"
+	printf W | dd of=one.1 bs=1 seek=5 conv=notrunc status=none
+	collctl run -n 2 -- bash -c 'exec "$0" broadcast --raw-file --update src/other -o "one.$COLLCTL_RANK"' "$COLLCTL" >said 2>&1
+	grep -q '1.9 MiB of others' said
+	cmp src/other one.1
+	cmp src/other one.0
+}
+
+@test "a job that fails leaves the old files, and no part of the new ones" {
+	mkdir src
+	head -c 5243000 /dev/urandom >src/big
+	send src/
+	cp out.1/big old
+	printf Z | dd of=src/big bs=1 seek=2500000 conv=notrunc status=none
+	mkdir no
+	run collctl run -n 3 -- bash -c '((COLLCTL_RANK)) && own=out.$COLLCTL_RANK/ || own=src/
+		((COLLCTL_RANK < 2)) || { ulimit -f 3000; trap "" XFSZ; }
+		exec "$0" broadcast --insecure --no-sync --raw-file --update src/ -o "$own"' "$COLLCTL"
+	((status != 0))
+	cmp out.1/big old
+	cmp out.2/big old
+	assert_equal "$(find out.1 out.2 -type f | sort)" $'out.1/big\nout.2/big'
 }
 
 @test "a rank that has nothing, a root in another folder, an empty folder, other files of the rank's stay" {

@@ -561,7 +561,20 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 	return 0;
 }
 
-/* The listed files; those that --update does not send have no bytes. */
+int files_map_listed(const struct collective *c, struct extents *e, int set, int file,
+                     size_t listed, uint64_t offset, struct err *err)
+{
+	const struct update *u = &c->transfer.update;
+	if (!u->run)
+		return extents_add(e, set, file, offset, c->agreed.tensors[listed].tensor.bytes,
+		                   false, err);
+	for (size_t i = u->first_run[listed]; i < u->first_run[listed + 1]; i++)
+		if (extents_add(e, set, file, offset + u->run[i].offset, u->run[i].bytes, false,
+		                err) < 0)
+			return -1;
+	return 0;
+}
+
 static int map_files(const struct collective *c, struct extents *in, struct err *err)
 {
 	size_t listed = 0;
@@ -569,8 +582,7 @@ static int map_files(const struct collective *c, struct extents *in, struct err 
 		const struct dataset *d = &c->transfer.inputs[k];
 		for (int f = 0; f < d->nfiles; f++)
 			if (!d->files[f].unpacked &&
-			    extents_add(in, k, f, 0, c->agreed.tensors[listed++].tensor.bytes,
-			                false, err) < 0)
+			    files_map_listed(c, in, k, f, listed++, 0, err) < 0)
 				return -1;
 	}
 	return 0;

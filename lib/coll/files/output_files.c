@@ -491,8 +491,7 @@ static int map_copy(const struct collective *c, const struct vector *v, int copy
 {
 	for (size_t i = 0; i < v->ntensors; i++) {
 		const struct place *to = files_place(c, copy, v->tensors[i]);
-		uint64_t bytes = c->agreed.tensors[v->tensors[i]].tensor.bytes;
-		if (extents_add(out, 0, to->file, to->offset, bytes, false, err) < 0)
+		if (files_map_listed(c, out, 0, to->file, v->tensors[i], to->offset, err) < 0)
 			return -1;
 	}
 	return 0;

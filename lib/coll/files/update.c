@@ -1,26 +1,31 @@
 #include "lib/coll/files/update.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "lib/base/io.h"
 #include "lib/base/offload.h"
+#include "lib/base/units.h"
 #include "lib/base/xxh3.h"
 #include "lib/coll/collective.h"
 #include "lib/data/files/input.h"
 
-#define DIGESTS_MOST 65000 /* digests in a round: fewer than JOB_ROUND_MAX bytes */
+#define ROUND_BYTES 1040000u /* of a part, and of an answer: digests of 65,000 files or pieces */
 
-enum round { ROUND_DIGESTS = 1, ROUND_LACKS };
+_Static_assert(ROUND_BYTES % DIGEST_BYTES == 0 && ROUND_BYTES + 16 < JOB_ROUND_MAX,
+               "a round has whole digests");
+
+enum round { ROUND_DIGESTS = 1, ROUND_LACKS, ROUND_PIECES, ROUND_LACKS_PIECES };
 
 /* ---- the digests of files ---- */
 
 /* The digest of the first @bytes of @fd, unless it has fewer. */
-static int digest_file(int fd, const char *path, uint64_t bytes, uint8_t *buf,
-                       uint8_t digest[DIGEST_BYTES], struct err *err)
+static int digest_file(int fd, const char *path, uint64_t bytes, uint8_t *buf, uint8_t *digest,
+                       struct err *err)
 {
 	XXH3_state_t *state = XXH3_createState();
+	XXH128_canonical_t c;
 	int ret = state ? 0 : err_nomem(err, "a digest", 0);
 	if (ret == 0)
 		XXH3_128bits_reset(state);
@@ -33,7 +38,6 @@ static int digest_file(int fd, const char *path, uint64_t bytes, uint8_t *buf,
 			XXH3_128bits_update(state, buf, n);
 	}
 	if (ret == 0) {
-		XXH128_canonical_t c;
 		XXH128_canonicalFromHash(&c, XXH3_128bits_digest(state));
 		memcpy(digest, c.digest, DIGEST_BYTES);
 	}
@@ -60,7 +64,7 @@ static int digest_inputs(void *ctx, struct err *err)
 	}
 	free(buf);
 	if (ret == 0 && digests->failed)
-		ret = err_nomem(err, "the digests of the files", digests->len);
+		ret = err_nomem(err, "the digests of the files", 0);
 	return ret;
 }
 
@@ -85,19 +89,18 @@ static bool is_equal(const struct collective *c, int f, int fd, uint8_t *buf)
 	       memcmp(digest, digests->data + (size_t)f * DIGEST_BYTES, DIGEST_BYTES) == 0;
 }
 
-static bool has_file(const struct collective *c, int f, uint8_t *buf)
+static void find_old(struct collective *c, int f, uint8_t *buf)
 {
-	const int copies = c->transfer.copies;
-	for (int k = 0; k < copies; k++) {
-		const struct place *to = files_place(c, k, (size_t)f);
-		const int fd = sink_open_old(c->transfer.sink, to->file);
-		const bool equal = fd >= 0 && is_equal(c, f, fd, buf);
+	uint8_t *lacks = c->transfer.update.lacks;
+	for (int k = 0; k < c->transfer.copies; k++) {
+		const int fd = sink_open_old(c->transfer.sink, files_place(c, k, (size_t)f)->file);
+		if (fd < 0)
+			update_set_bit(lacks, 2 * (uint64_t)f + 1);
+		if (fd < 0 || !is_equal(c, f, fd, buf))
+			update_set_bit(lacks, 2 * (uint64_t)f);
 		if (fd >= 0)
 			close(fd);
-		if (!equal)
-			return false;
 	}
-	return true;
 }
 
 static int find_lacks(void *ctx, struct err *err)
@@ -107,19 +110,14 @@ static int find_lacks(void *ctx, struct err *err)
 	int ret = buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0 && c->transfer.sink; f++) {
 		ret = offload_stopped(err);
-		if (ret == 0 && !has_file(c, f, buf))
-			c->transfer.update.lacks[f / 8] |= (uint8_t)(1 << f % 8);
+		if (ret == 0)
+			find_old(c, f, buf);
 	}
 	free(buf);
 	return ret;
 }
 
 /* ---- rounds ---- */
-
-static size_t lacks_bytes(const struct collective *c)
-{
-	return ((size_t)c->agreed.root_files.nfiles + 7) / 8;
-}
 
 bool update_exchanges(const struct collective *c)
 {
@@ -130,24 +128,21 @@ int update_take(struct collective *c, int rank, struct view part, struct err *er
 {
 	struct update *u = &c->transfer.update;
 	const uint8_t round = view_u8(&part);
-	const size_t n = view_left(&part), want = lacks_bytes(c);
+	const uint32_t number = view_u32(&part);
+	const size_t n = view_left(&part);
 	const uint8_t *p = view_bytes(&part, n);
-	if (round == ROUND_DIGESTS && (n == 0 || rank == c->agreed.root)) {
-		if (n)
-			u->answer.len = 0;
-		if (n)
-			buf_put(&u->answer, p, n);
-	} else if (round == ROUND_LACKS && n == want) {
-		if (u->round != ROUND_LACKS) /* the first part */
-			u->answer.len = 0;
-		for (size_t i = 0; i < n && i < u->answer.len; i++)
-			u->answer.data[i] |= p[i];
-		if (!u->answer.len)
-			buf_put(&u->answer, p, n);
-	} else {
+	const bool digests = round == ROUND_DIGESTS || round == ROUND_PIECES;
+	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LACKS_PIECES || n > ROUND_BYTES ||
+	    (digests && n && rank != c->agreed.root))
 		return malformed(err, "ROUND", "files");
-	}
+	if (round != u->round || number != u->number)
+		u->answer.len = 0; /* the first part of a round */
 	u->round = round;
+	u->number = number;
+	for (size_t i = 0; i < n && i < u->answer.len; i++)
+		u->answer.data[i] |= p[i];
+	if (n > u->answer.len)
+		buf_put(&u->answer, p + u->answer.len, n - u->answer.len);
 	return u->answer.failed ? err_nomem(err, "the files", n) : 0;
 }
 
@@ -158,90 +153,223 @@ void update_answer(struct collective *c, struct buf *out)
 		buf_put(out, answer->data, answer->len);
 }
 
-static int send_round(struct collective *c, enum round round, const uint8_t *part, size_t n,
-                      struct view *answer, struct err *err)
+/* Exchange @all bytes in as many rounds as they need: this rank's @part (NULL: none), of which
+ * @take gets what all ranks have sent. */
+static int send_rounds(struct collective *c, enum round round, const uint8_t *part, uint64_t all,
+                       void (*take)(struct update *, uint64_t at, const uint8_t *p, size_t n),
+                       struct err *err)
 {
-	struct buf b;
-	buf_init(&b, JOB_ROUND_MAX);
-	buf_put_u8(&b, (uint8_t)round);
-	if (n)
-		buf_put(&b, part, n);
-	int ret = b.failed ? err_nomem(err, "the files", n)
-	                   : job_round(c->life->job, &b, answer, err);
-	buf_release(&b);
-	return ret;
-}
-
-/* The root's digests to all ranks. */
-static int exchange_digests(struct collective *c, struct err *err)
-{
-	struct buf *digests = &c->transfer.update.digests;
-	const size_t all = (size_t)c->agreed.root_files.nfiles * DIGEST_BYTES;
-	const bool root = c->agreed.rank == c->agreed.root;
-	if (root && job_run_in_thread(c->life->job, digest_inputs, c, err) < 0)
-		return -1;
-	for (size_t at = 0, n; at < all; at += n) {
+	uint32_t number = 0;
+	for (uint64_t at = 0, n; at < all; at += n) {
 		struct view answer;
-		n = all - at < DIGESTS_MOST * DIGEST_BYTES ? all - at : DIGESTS_MOST * DIGEST_BYTES;
-		if (send_round(c, ROUND_DIGESTS, root ? digests->data + at : NULL, root ? n : 0,
-		               &answer, err) < 0)
+		struct buf b;
+		n = all - at < ROUND_BYTES ? all - at : ROUND_BYTES;
+		buf_init(&b, JOB_ROUND_MAX);
+		buf_put_u8(&b, (uint8_t)round);
+		buf_put_u32(&b, number++);
+		if (part)
+			buf_put(&b, part + at, n);
+		int ret = b.failed ? err_nomem(err, "the files", n)
+		                   : job_round(c->life->job, &b, &answer, err);
+		buf_release(&b);
+		if (ret < 0)
 			return -1;
 		if (view_left(&answer) != n)
 			return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
 			                "a malformed ANSWER message (files)");
-		if (!root)
-			buf_put(digests, answer.p, n);
+		take(&c->transfer.update, at, answer.p, n);
 	}
-	return digests->failed ? err_nomem(err, "the digests of the files", all) : 0;
-}
-
-static int exchange(struct collective *c, struct err *err)
-{
-	struct update *u = &c->transfer.update;
-	const size_t n = lacks_bytes(c);
-	struct view answer;
-	if (c->request->checksum && exchange_digests(c, err) < 0)
-		return -1;
-	if (job_run_in_thread(c->life->job, find_lacks, c, err) < 0 ||
-	    send_round(c, ROUND_LACKS, u->lacks, n, &answer, err) < 0)
-		return -1;
-	if (view_left(&answer) != n)
-		return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
-		                "a malformed ANSWER message (files)");
-	memcpy(u->lacks, answer.p, n);
 	return 0;
 }
 
-/* ---- what is left ---- */
+static void take_digests(struct update *u, uint64_t at, const uint8_t *p, size_t n)
+{
+	if (u->digests.len == at) /* not at the root, which has them */
+		buf_put(&u->digests, p, n);
+}
+
+static void take_lacks(struct update *u, uint64_t at, const uint8_t *p, size_t n)
+{
+	memcpy(u->lacks + at, p, n);
+}
+
+static void take_pieces(struct update *u, uint64_t at, const uint8_t *p, size_t n)
+{
+	if (u->of_pieces.len == at)
+		buf_put(&u->of_pieces, p, n);
+}
+
+static void take_lacks_piece(struct update *u, uint64_t at, const uint8_t *p, size_t n)
+{
+	memcpy(u->lacks_piece + at, p, n);
+}
+
+static bool is_root(const struct collective *c)
+{
+	return c->agreed.rank == c->agreed.root;
+}
+
+static int compare_files(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	const uint64_t n = (uint64_t)c->agreed.root_files.nfiles;
+	if (c->request->checksum) {
+		if (is_root(c) && job_run_in_thread(c->life->job, digest_inputs, c, err) < 0)
+			return -1;
+		if (send_rounds(c, ROUND_DIGESTS, is_root(c) ? u->digests.data : NULL,
+		                n * DIGEST_BYTES, take_digests, err) < 0)
+			return -1;
+		if (u->digests.failed)
+			return err_nomem(err, "the digests of the files", n * DIGEST_BYTES);
+	}
+	if (job_run_in_thread(c->life->job, find_lacks, c, err) < 0)
+		return -1;
+	return send_rounds(c, ROUND_LACKS, u->lacks, (2 * n + 7) / 8, take_lacks, err);
+}
+
+/* ---- pieces ---- */
+
+/* Files that a rank lacks, and of which each rank has an old version, have pieces. */
+static void count_pieces(struct collective *c)
+{
+	struct update *u = &c->transfer.update;
+	uint64_t n = 0;
+	for (int f = 0; f < c->agreed.root_files.nfiles; f++) {
+		const uint64_t bytes = c->agreed.root_files.files[f].bytes;
+		u->first_piece[f] = n;
+		if (update_bit(u->lacks, 2 * (uint64_t)f) &&
+		    !update_bit(u->lacks, 2 * (uint64_t)f + 1))
+			n += bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
+	}
+	u->first_piece[c->agreed.root_files.nfiles] = u->npieces = n;
+}
+
+static int compare_pieces(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	count_pieces(c);
+	if (!u->npieces)
+		return 0;
+	if (!(u->lacks_piece = err_calloc(u->npieces / 8 + 1, 1, "the pieces", err)) ||
+	    (is_root(c) && job_run_in_thread(c->life->job, update_digest_pieces, c, err) < 0) ||
+	    send_rounds(c, ROUND_PIECES, is_root(c) ? u->of_pieces.data : NULL,
+	                u->npieces * DIGEST_BYTES, take_pieces, err) < 0)
+		return -1;
+	if (u->of_pieces.failed)
+		return err_nomem(err, "the digests of pieces", u->npieces * DIGEST_BYTES);
+	if (job_run_in_thread(c->life->job, update_find_pieces, c, err) < 0)
+		return -1;
+	return send_rounds(c, ROUND_LACKS_PIECES, u->lacks_piece, (u->npieces + 7) / 8,
+	                   take_lacks_piece, err);
+}
+
+/* ---- what is sent ---- */
+
+static int add_run(struct update *u, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	struct update_run *last = u->nruns ? &u->run[u->nruns - 1] : NULL;
+	if (last && u->first_run[u->files] < u->nruns && last->offset + last->bytes == offset) {
+		last->bytes += bytes;
+		return 0;
+	}
+	struct update_run *run = err_grow(u->run, u->nruns, sizeof *run, "the pieces", err);
+	if (!run)
+		return -1;
+	u->run = run;
+	run[u->nruns++] = (struct update_run){offset, bytes};
+	return 0;
+}
+
+static int add_pieces(struct update *u, int f, uint64_t bytes, struct err *err)
+{
+	for (uint64_t i = u->first_piece[f]; i < u->first_piece[f + 1]; i++) {
+		const uint64_t at = (i - u->first_piece[f]) * UPDATE_PIECE;
+		const uint64_t n = bytes - at < UPDATE_PIECE ? bytes - at : UPDATE_PIECE;
+		if (!update_bit(u->lacks_piece, i))
+			u->equal += n;
+		else if (add_run(u, at, n, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int list_runs(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	for (int f = 0; f < c->agreed.root_files.nfiles; f++) {
+		const uint64_t bytes = c->agreed.root_files.files[f].bytes;
+		u->files = (size_t)f;
+		u->first_run[f] = u->nruns;
+		int ret = 0;
+		if (!update_bit(u->lacks, 2 * (uint64_t)f))
+			u->nequal++;
+		else if (u->first_piece[f] < u->first_piece[f + 1])
+			ret = add_pieces(u, f, bytes, err);
+		else
+			ret = add_run(u, 0, bytes, err);
+		if (ret < 0)
+			return -1;
+	}
+	u->first_run[c->agreed.root_files.nfiles] = u->nruns;
+	return 0;
+}
 
 static void keep(struct collective *c, int f)
 {
-	struct tensor *t = &c->agreed.tensors[f].tensor;
 	for (int k = 0; c->transfer.sink && k < c->transfer.copies; k++)
 		sink_keep(c->transfer.sink, files_place(c, k, (size_t)f)->file);
-	t->count = t->bytes = 0;
 }
 
+static void note(const struct collective *c)
+{
+	const struct update *u = &c->transfer.update;
+	char pieces[UNITS_TEXT], more[64] = "";
+	if (u->equal)
+		snprintf(more, sizeof more, ", and %s of others", size_text(u->equal, pieces));
+	coll_note(c->life, c->agreed.rank == 0 ? 0 : 1,
+	          "%zu of %d files%s are as the root's: not sent", u->nequal,
+	          c->agreed.root_files.nfiles, more);
+}
+
+/* The vector has what is sent alone. */
 static int shrink(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	struct agreement *a = &c->agreed;
 	struct vector *v = &a->vectors[0];
 	uint64_t at = 0;
-	for (int f = 0; f < a->root_files.nfiles; f++) {
-		if (!(u->lacks[f / 8] >> f % 8 & 1)) {
-			keep(c, f);
-			u->nequal++;
-		}
-		a->tensors[f].at = at;
-		at += a->tensors[f].tensor.bytes;
-	}
-	if (!u->nequal)
+	if (list_runs(c, err) < 0)
+		return -1;
+	if (!u->nequal && !u->equal)
 		return 0;
-	coll_note(c->life, a->rank == 0 ? 0 : 1, "%zu of %d files are as the root's: not sent",
-	          u->nequal, a->root_files.nfiles);
+	for (int f = 0; f < a->root_files.nfiles; f++) {
+		struct tensor *t = &a->tensors[f].tensor;
+		if (!update_bit(u->lacks, 2 * (uint64_t)f))
+			keep(c, f);
+		t->count = 0;
+		for (size_t i = u->first_run[f]; i < u->first_run[f + 1]; i++)
+			t->count += u->run[i].bytes;
+		t->bytes = t->count;
+		a->tensors[f].at = at;
+		at += t->bytes;
+	}
+	note(c);
 	v->info.count = v->info.shape[0] = at;
 	return agree_layout(c, v, err);
+}
+
+static int agree(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	const size_t n = (size_t)c->agreed.root_files.nfiles + 1;
+	buf_init(&u->answer, JOB_ROUND_MAX);
+	buf_init(&u->digests, SIZE_MAX / 2);
+	buf_init(&u->of_pieces, SIZE_MAX / 2);
+	if (!(u->lacks = err_calloc(n, 1, "the files", err)) ||
+	    !(u->first_piece = err_calloc(n, sizeof *u->first_piece, "the files", err)) ||
+	    !(u->first_run = err_calloc(n, sizeof *u->first_run, "the files", err)))
+		return -1;
+	return compare_files(c, err) == 0 && compare_pieces(c, err) == 0 ? shrink(c, err) : -1;
 }
 
 int update_agree(struct collective *c, struct err *err)
@@ -249,22 +377,30 @@ int update_agree(struct collective *c, struct err *err)
 	struct update *u = &c->transfer.update;
 	if (!c->request->update || c->agreed.size == 1)
 		return 0;
-	buf_init(&u->answer, JOB_ROUND_MAX);
-	buf_init(&u->digests, FILE_LIST_NAMES_MAX * DIGEST_BYTES);
-	if (!(u->lacks = err_calloc(lacks_bytes(c) + 1, 1, "the files", err)))
-		return -1;
 	u->exchanging = true;
 	job_caller_watches(c->life->job, true);
-	int ret = exchange(c, err);
+	int ret = agree(c, err);
 	job_caller_watches(c->life->job, false);
 	u->exchanging = false;
-	return ret == 0 ? shrink(c, err) : -1;
+	return ret;
+}
+
+int update_copy(struct collective *c, struct err *err)
+{
+	return c->transfer.update.equal
+	               ? job_run_in_thread(c->life->job, update_copy_pieces, c, err)
+	               : 0;
 }
 
 void update_release(struct collective *c)
 {
 	struct update *u = &c->transfer.update;
 	free(u->lacks);
+	free(u->lacks_piece);
+	free(u->first_piece);
+	free(u->run);
+	free(u->first_run);
 	buf_release(&u->answer);
 	buf_release(&u->digests);
+	buf_release(&u->of_pieces);
 }
