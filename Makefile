@@ -15,8 +15,8 @@ include cross.mk
 MANDIR  = $(PREFIX)/share/man
 BASHDIR = $(PREFIX)/share/bash-completion/completions
 
-# libcurl, libmicrohttpd and libzip are opened at run time by the commands that need them: only their
-# headers are used here.
+# libcurl, libmicrohttpd, libzip and libzstd are opened at run time by the commands that need them: only
+# their headers are used here.
 PKGS = libssl libcrypto jansson libxxhash
 
 WARN = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2

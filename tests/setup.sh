@@ -10,7 +10,7 @@
 set -euo pipefail
 
 build=(gcc libc6-dev make pkg-config
-	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev libzip-dev)
+	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev libzip-dev libzstd-dev)
 # The wide vectors of AES-GCM (lib/net/tls/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
@@ -34,6 +34,7 @@ stands_for() {
 	libcurl4-openssl-dev) echo curl/curl.h ;;
 	libmicrohttpd-dev) echo microhttpd.h ;;
 	libzip-dev) echo zip.h ;;
+	libzstd-dev) echo zstd.h ;;
 	libipsec-mb-dev | gcc-aarch64-linux-gnu | libc6-dev-arm64-cross | qemu-user) echo stddef.h ;; # never in the way
 	libcmocka-dev) echo cmocka.h ;;
 	libgnutls28-dev) echo gnutls/gnutls.h ;;
