@@ -52,14 +52,14 @@ static inline size_t get_gap(const struct gaps *g, size_t i, size_t longs)
  * find: where do the elements differ, and by how much? Most words of flags are 0.
  * apply: add the changes to the elements, which are the base's. Returns how many were applied;
  * fewer than all: the next gap leads behind the end. */
-#define WIDTH(U, BITS)                                                                           \
+#define WIDTH(U)                                                                                 \
 	static inline void change_##U(struct gaps *g, const uint8_t *piece, const uint8_t *base) \
 	{                                                                                        \
 		U a, b;                                                                          \
 		memcpy(&a, piece, sizeof a);                                                     \
 		memcpy(&b, base, sizeof b);                                                      \
 		const U d = (U)(a - b);                                                          \
-		const U z = (U)((U)(d << 1) ^ (U)(0 - (d >> (BITS - 1))));                       \
+		const U z = (U)((U)(d << 1) ^ (U)(0 - (d >> (8 * sizeof d - 1))));               \
 		for (unsigned k = 0; k < sizeof z; k++)                                          \
 			g->change[k * g->most + g->changed] = (uint8_t)(z >> 8 * k);             \
 	}                                                                                        \
@@ -111,10 +111,10 @@ static inline size_t get_gap(const struct gaps *g, size_t i, size_t longs)
 		return i;                                                                        \
 	}
 
-WIDTH(uint8_t, 8)
-WIDTH(uint16_t, 16)
-WIDTH(uint32_t, 32)
-WIDTH(uint64_t, 64)
+WIDTH(uint8_t)
+WIDTH(uint16_t)
+WIDTH(uint32_t)
+WIDTH(uint64_t)
 
 /* By the logarithm of the width. */
 static void (*const find[])(struct gaps *, const uint8_t *, const uint8_t *) = {
