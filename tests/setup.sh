@@ -21,7 +21,8 @@ test=(ca-certificates curl etcd-server fish g++ git
 more=(clang clang-format clang-tidy libclang-rt-dev mandoc shellcheck) # for make check-more
 [[ $(dpkg --print-architecture 2>/dev/null) == arm64 ]] || more+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
-bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
+bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync
+	xdelta3 zstd)
 package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
