@@ -1,3 +1,4 @@
+#!/usr/bin/env python3
 """What a file costs as a difference to its old version: each coding of lib/data/coding, and what zstd --patch-from and
 xdelta3 make of the same files, if they are installed.
 
