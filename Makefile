@@ -15,8 +15,8 @@ include cross.mk
 MANDIR  = $(PREFIX)/share/man
 BASHDIR = $(PREFIX)/share/bash-completion/completions
 
-# libcurl, libmicrohttpd and libzip are opened at run time by the commands that need them: only their
-# headers are used here.
+# libcurl, libmicrohttpd, libzip and libzstd are opened at run time by the commands that need them: only
+# their headers are used here.
 PKGS = libssl libcrypto jansson libxxhash
 
 WARN = -Wall -Wextra -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wformat=2
@@ -34,7 +34,7 @@ ifneq ($(WERROR),)
 ALL_CFLAGS += -Werror
 endif
 
-NO_BUILD_GOALS = demo dist deb static deps deps-test deps-more deps-bench cuda-deps check check-more check-long check-bare check-faults compdb bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts clean format help
+NO_BUILD_GOALS = demo dist deb static deps deps-test deps-more deps-bench cuda-deps check check-more check-long check-bare check-faults compdb bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-device bench-reach bench-hosts clean format help
 ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)
@@ -83,7 +83,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 
 # The kernels are loops to be vectorised: -O3, and no care for floating-point exception flags, which
 # nobody reads (it changes no result, but lets a select replace a branch).
-KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average joint stats delta kth slerp
+KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average joint stats delta kth planes slerp
 $(KERNELS:%=$(BUILD)/lib/data/kernels/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 
 -include $(shell find $(BUILD) \( -name sysroot -o -name libraries \) -prune -o -name '*.d' -print 2>/dev/null)

@@ -23,6 +23,7 @@
 #include "cmd/commands.h"
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
+#include "lib/data/coding/coding.h"
 #include "lib/data/formats/npz.h"
 #include "lib/exec/device.h"
 #include "lib/job/proto.h"
@@ -60,7 +61,7 @@ struct found {
 	const char *needed;
 };
 
-#define LIBRARIES 8
+#define LIBRARIES 9
 
 static void find_libraries(struct found libraries[LIBRARIES], char xxhash[16])
 {
@@ -73,6 +74,7 @@ static void find_libraries(struct found libraries[LIBRARIES], char xxhash[16])
 	        {"libcurl", http_library(), "for a store"},
 	        {"libmicrohttpd", store_server_library(), "to serve a store"},
 	        {"libzip", npz_library(), "for .npz"},
+	        {"libzstd", coding_library(), "for compressed pieces"},
 	        {"ipsec-mb", tls_gcm_library(), "for faster TLS, with AVX-512 and VAES"},
 	};
 

@@ -13,7 +13,7 @@ static: $(STATIC_DEPS)/done
 	+$(MAKE) --no-print-directory BUILD=$(STATIC) NVCC= SANITIZE= \
 		CPPFLAGS='-DCOLLCTL_STATIC -I$(STATIC_DEPS)/include' CFLAGS='-O2 -ffunction-sections -fdata-sections' \
 		LDFLAGS='-static-pie -s -Wl,--gc-sections,--no-warnings,-z,pack-relative-relocs -L$(STATIC_DEPS)/lib' \
-		LDLIBS='-lcurl -lmicrohttpd -lzip -lz $(STATIC_IPSEC_MB)' $(STATIC)/collctl
+		LDLIBS='-lcurl -lmicrohttpd -lzip -lz -lzstd $(STATIC_IPSEC_MB)' $(STATIC)/collctl
 
 $(STATIC_DEPS)/done: lib/static.sh
 	tests/setup.sh package

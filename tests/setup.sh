@@ -10,7 +10,7 @@
 set -euo pipefail
 
 build=(gcc libc6-dev make pkg-config
-	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev libzip-dev)
+	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev libzip-dev libzstd-dev)
 # The wide vectors of AES-GCM (lib/net/tls/tls_gcm.h); OpenSSL's own serve without it.
 [[ $(dpkg --print-architecture 2>/dev/null) != amd64 ]] || build+=(libipsec-mb-dev)
 demo=(python3-numpy)
@@ -21,7 +21,8 @@ test=(ca-certificates curl etcd-server fish g++ git
 more=(clang clang-format clang-tidy libclang-rt-dev mandoc shellcheck) # for make check-more
 [[ $(dpkg --print-architecture 2>/dev/null) == arm64 ]] || more+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
-bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync)
+bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync
+	xdelta3 zstd)
 package=(cmake debhelper dpkg-dev fakeroot lintian xz-utils zlib1g-dev)
 
 # What stands for a package where dpkg is not asked: a tool, or a header.
@@ -34,6 +35,7 @@ stands_for() {
 	libcurl4-openssl-dev) echo curl/curl.h ;;
 	libmicrohttpd-dev) echo microhttpd.h ;;
 	libzip-dev) echo zip.h ;;
+	libzstd-dev) echo zstd.h ;;
 	libipsec-mb-dev | gcc-aarch64-linux-gnu | libc6-dev-arm64-cross | qemu-user) echo stddef.h ;; # never in the way
 	libcmocka-dev) echo cmocka.h ;;
 	libgnutls28-dev) echo gnutls/gnutls.h ;;

@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help compdb tidy deps deps-test deps-more deps-bench demo check check-more check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-device bench-reach bench-hosts
+.PHONY: help compdb tidy deps deps-test deps-more deps-bench demo check check-more check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-device bench-reach bench-hosts
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire bare
@@ -47,6 +47,8 @@ help:
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp; and'
 	@echo '                      read the formats of torch, and compare with torch (if $$(PYTHON) has it), numpy and cat'
+	@echo 'make bench-delta      measure the coding of a file as a difference to an old version, and compare with zstd and'
+	@echo '                      xdelta3; of OLD= and NEW= with elements of WIDTH=2 bytes, or else of drawn weights'
 	@echo 'make bench-gpu        measure the GPU plug-in: reductions, copies, how the parts of whole jobs overlap; and'
 	@echo '                      compare whole jobs with torch, if $$(PYTHON) has it (needs a GPU)'
 	@echo 'make bench-reduce     measure the reduction kernels'
@@ -145,3 +147,8 @@ bench-hosts: deps-bench
 bench-checkpoint: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" sh -c 'python3 tests/bench/checkpoint.py && python3 tests/bench/formats.py'
+
+bench-delta: deps-bench
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) $(BUILD)/bench/delta_bench
+	@DELTA_BENCH=$(BUILD)/bench/delta_bench PATH="/usr/bin:$$PATH" python3 tests/bench/delta.py \
+		$(if $(WIDTH),--width $(WIDTH)) $(if $(OLD),'$(OLD)' '$(NEW)')

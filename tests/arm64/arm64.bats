@@ -90,7 +90,7 @@ mixed() {
 }
 
 @test "unit tests: kernels" {
-	units reduce convert dtypes stats
+	units reduce convert dtypes stats coding coding_hostile
 }
 
 @test "unit tests: formats, digests" {

@@ -138,7 +138,7 @@ a_root() {
 	run -0 --separate-stderr chroot empty /collctl version --json
 	assert_equal "$(jq -c .build.lacks <<<"$output")" \
 		'["GPU plug-ins","serve over HTTPS","names from other sources than /etc/hosts and DNS"]'
-	[[ $(jq -r .libraries.libcurl,.libraries.libzip,.libraries.libmicrohttpd <<<"$output") != *null* ]]
+	[[ $(jq -r .libraries.libcurl,.libraries.libzip,.libraries.libzstd,.libraries.libmicrohttpd <<<"$output") != *null* ]]
 	run -0 chroot empty /collctl version
 	assert_line --regexp '^lacks +GPU plug-ins$'
 	run -5 --separate-stderr chroot empty /collctl barrier -n 2 -r 0 -R http://nosuch.invalid:7 --secret-file /tmp/job.key --join-timeout 2s

@@ -40,6 +40,7 @@ usage_error() {
 	assert_line --index 0 "$(collctl --version)"
 	assert_line --regexp '^openssl +[0-9]'
 	assert_line --regexp '^libzip +([0-9]|not usable here \(needed for \.npz\))'
+	assert_line --regexp '^libzstd +([0-9]|not usable here \(needed for compressed pieces\))'
 	assert_line --regexp '^processor'
 	assert_line --regexp "^system +Linux $(uname -r) $(uname -m)"
 	assert_line --regexp "^limits +$(nproc) processor.*memory, $(ulimit -Hn) open files$"
@@ -52,7 +53,7 @@ usage_error() {
 	assert_equal "$(jq -r .gpu_plugin_why <<<"$output")" 'the plug-in /none.so cannot be read: No such file or directory'
 	assert_equal "$(jq .system.processors <<<"$output")" "$(nproc)"
 	assert_equal "$(jq -c '.libraries | keys' <<<"$output")" \
-		'["glibc","ipsec-mb","jansson","libcurl","libmicrohttpd","libzip","openssl","xxhash"]'
+		'["glibc","ipsec-mb","jansson","libcurl","libmicrohttpd","libzip","libzstd","openssl","xxhash"]'
 	if [[ $(uname -m) == x86_64 ]] && grep -qw avx2 /proc/cpuinfo; then
 		jq -e '.processor | index("avx2")' <<<"$output"
 	fi
