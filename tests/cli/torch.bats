@@ -128,9 +128,9 @@ GOLDEN=$ROOT/tests/golden/torch
 
 # ---- distributed checkpoints ----
 
-@test "a distributed checkpoint of either kind is its whole tensors" {
+@test "a distributed checkpoint of either kind, or of torch 2.0, is its whole tensors" {
 	local name
-	for name in dcp dcp_safetensors; do
+	for name in dcp dcp_safetensors dcp_2.0; do
 		collctl allreduce -n 1 -q "$GOLDEN/$name" -o out.safetensors
 		oracle torch_oracle check dcp out.safetensors
 	done
