@@ -128,9 +128,9 @@ GOLDEN=$ROOT/tests/golden/torch
 
 # ---- distributed checkpoints ----
 
-@test "a distributed checkpoint of either kind is its whole tensors" {
+@test "a distributed checkpoint of either kind, or of torch 2.0, is its whole tensors" {
 	local name
-	for name in dcp dcp_safetensors; do
+	for name in dcp dcp_safetensors dcp_2.0; do
 		collctl allreduce -n 1 -q "$GOLDEN/$name" -o out.safetensors
 		oracle torch_oracle check dcp out.safetensors
 	done
@@ -140,10 +140,15 @@ GOLDEN=$ROOT/tests/golden/torch
 }
 
 @test "the files of FSDP ranks are their whole tensors; one that is missing is named" {
+	local name
 	mkdir in
 	cp "$GOLDEN"/model_world_size_2_rank_?.pt in
 	collctl allreduce -n 1 -q in -o out.safetensors
 	oracle torch_oracle check dcp out.safetensors
+	for name in fsdp_2.4 fsdp_2.12; do # which describe their meshes otherwise
+		collctl allreduce -n 1 -q "$GOLDEN/$name" -o old.safetensors
+		oracle torch_oracle check dcp old.safetensors
+	done
 	collctl info in/model_world_size_2_rank_1.pt
 	rm in/model_world_size_2_rank_1.pt
 	run --separate-stderr collctl allreduce -n 1 -q in -o out.safetensors

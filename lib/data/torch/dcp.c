@@ -62,18 +62,29 @@ static int malformed(const struct checkpoint *c, const char *what)
 static bool permits(const struct pickle_global *g)
 {
 	static const char *const names[] = {
-	        "Metadata",         "TensorStorageMetadata", "BytesStorageMetadata",
-	        "TensorProperties", "_MEM_FORMAT_ENCODING",  "ChunkStorageMetadata",
-	        "MetadataIndex",    "StorageMeta",           "_StorageInfo",
+	        "Metadata",
+	        "TensorStorageMetadata",
+	        "BytesStorageMetadata",
+	        "TensorProperties",
+	        "_MEM_FORMAT_ENCODING",
+	        "ChunkStorageMetadata",
+	        "MetadataIndex",
+	        "StorageMeta",
+	        "_StorageInfo",
+	        "MEM_FORMAT_ENCODING",
 	};
-	static const char module[] = "torch.distributed.checkpoint.";
+	/* TensorProperties of torch 2.0 are those of its sharded tensors. */
+	static const char *const modules[] = {"torch.distributed.checkpoint.",
+	                                      "torch.distributed._shard."};
+	bool inside = false;
 	if (torch_permits(g))
 		return true;
 	if (g->module_len == 7 && memcmp(g->module, "pathlib", 7) == 0)
 		return true;
-	if (g->module_len < sizeof module - 1 || memcmp(g->module, module, sizeof module - 1) != 0)
-		return false;
-	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+	for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
+		inside |= g->module_len >= strlen(modules[i]) &&
+		          memcmp(g->module, modules[i], strlen(modules[i])) == 0;
+	for (size_t i = 0; inside && i < sizeof names / sizeof *names; i++)
 		if (strlen(names[i]) == g->name_len && memcmp(names[i], g->name, g->name_len) == 0)
 			return true;
 	return false;
