@@ -202,8 +202,10 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 		json_object_set_new(j, "all_inputs", json_integer((json_int_t)r->all_inputs));
 	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
 	json_object_set_new(j, "digest", digest_json(r));
-	if (q->update)
+	if (q->update || q->delta)
 		json_object_set_new(j, "equal_files", json_integer((json_int_t)r->equal_files));
+	if (r->plain_bytes)
+		json_object_set_new(j, "plain_bytes", json_integer((json_int_t)r->plain_bytes));
 	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
 	json_object_set_new(j, "peers", json_integer(r->peers));
 	json_object_set_new(j, "windows", json_integer(r->windows));

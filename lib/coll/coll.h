@@ -117,8 +117,10 @@ struct coll_preview {
 
 /* The result owns everything that its members point to, until coll_end. */
 struct coll_result {
-	struct err err;      /* code 0: success */
-	size_t equal_files;  /* broadcast with update: files of which all ranks had a copy */
+	struct err err;     /* code 0: success */
+	size_t equal_files; /* broadcast with update: files of which all ranks had a copy */
+	uint64_t
+	        plain_bytes; /* with delta: of the files' pieces that `bytes` of differences gave */
 	bool repeatable;     /* the job failed because a rank or a link was lost, and no rank has
 	                        committed: the same job may run again */
 	enum phase phase;    /* in which the job failed, or the last one */

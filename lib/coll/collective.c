@@ -305,7 +305,8 @@ static int give_names(void *ctx, struct err *err)
 /* fsync may take long; a fast one is not worth a thread. */
 static bool may_take_long(const struct collective *c)
 {
-	return c->transfer.sink && !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES);
+	return c->transfer.sink &&
+	       (c->transfer.update.coded || !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES));
 }
 
 /* Tell the other ranks how long this one worked while data moved. Waiting for a disk or a device is
@@ -461,7 +462,9 @@ static void report(struct coll *life, struct coll_result *r)
 	if (t->drive.mesh)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
 	r->equal_files = t->update.nequal;
-	r->has_digest = t->in_place && t->sink && !t->update.nequal && !t->update.equal;
+	r->plain_bytes = t->update.coded ? t->update.plain_bytes : 0;
+	r->has_digest =
+	        t->in_place && t->sink && !t->update.nequal && !t->update.equal && !t->update.coded;
 	memcpy(r->digest, t->digest, sizeof r->digest);
 	if (r->err.code || !c->request)
 		return;

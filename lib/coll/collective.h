@@ -162,6 +162,8 @@ int files_map_inputs(struct collective *, struct err *err);
 
 /* Add the outputs to the sink, once their formats are known; set vector_files.out; create them. */
 int files_name_outputs(struct collective *, struct err *err);
+/* The root's input that is file @f of its list; NULL: there is none, or this is another rank. */
+const struct dataset_file *files_listed_input(const struct collective *, int f);
 /* Where tensor number @tensor begins in copy @copy of the output. */
 struct place *files_place(const struct collective *, int copy, size_t tensor);
 int files_map_outputs(struct collective *, struct err *err);

@@ -235,9 +235,190 @@ sent() {
 	grep '"rank": *0' json | head -1 | sed 's/^\[0\] //' | jq -e '.equal_files == 11 and .digest == null' || fail "$(<json)"
 }
 
+# ---- --delta ----
+
+# versions DTYPE: OLD and src, weights of which some have changed a little
+versions() {
+	"$PYTHON" - "$1" <<-'END'
+		import sys, numpy as np
+		r = np.random.default_rng(4)
+		old = (r.normal(size=700000) * 0.02).astype(sys.argv[1])
+		new = old.copy()
+		i = r.random(len(new)) < 0.02
+		new[i] += (r.normal(size=i.sum()) * 1e-4).astype(sys.argv[1])
+		old.tofile("OLD"); new.tofile("src")
+	END
+}
+
+# delta OUT0 OPTION...: src of rank 0, in three ranks whose outputs are OUT0, out.1, out.2
+delta() {
+	local own=$1
+	shift
+	collctl run -n 3 -- bash -c 'own=$1
+		shift
+		((COLLCTL_RANK)) && own=out.$COLLCTL_RANK
+		exec "$0" broadcast --insecure --no-sync --raw-file --delta OLD "$@" src -o "$own"' "$COLLCTL" "$own" "$@" >said 2>&1 || fail "$(<said)"
+}
+
+# assert_differences MOST: the vector had some bytes, and at most so many
+assert_differences() {
+	grep -q ' are sent as ' said || fail "$(<said)"
+	"$PYTHON" - "$1" <<-'END'
+		import re, sys
+		said = open("said").read()
+		number, unit = re.search(r"broadcast of 3 ranks by \S+: ([\d.]+) (bytes|KiB|MiB) of u8", said).groups()
+		assert float(number) * {"bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20}[unit] <= int(sys.argv[1]), said
+	END
+}
+
+@test "--delta: differences to the old version, of any width of elements; the same bytes on all ranks" {
+	local t
+	for t in f2 f4 f8; do
+		versions $t
+		cp OLD out.1
+		cp OLD out.2
+		delta src
+		cmp src out.1
+		cmp src out.2
+		assert_differences $(($(stat -c %s src) / 16))
+		delta src
+		grep -q '1 of 1 files are as' said
+	done
+	cp OLD out.1
+	cp OLD out.2
+	cp OLD copy
+	delta copy --lanes tcp --memory 64K --streams 3 --threads 2
+	assert_differences $(($(stat -c %s src) / 16))
+	cmp src copy
+	cmp src out.1
+	cmp src out.2
+}
+
+@test "--delta: a rank with another old version, or none, and an OLD that has less, cost a larger transfer, and no byte" {
+	versions f4
+	cp OLD out.1
+	head -c 2000000 OLD >out.2
+	delta src
+	cmp src out.1
+	cmp src out.2
+	cp OLD out.1
+	head -c 2800000 /dev/urandom >out.2
+	delta src
+	cmp src out.2
+	cmp src out.1
+	cp OLD out.1
+	rm out.2
+	delta src
+	cmp src out.2
+	cmp src out.1
+	cp OLD out.1
+	cp OLD out.2
+	cp OLD whole
+	head -c 1500000 whole >OLD
+	delta src --checksum
+	cmp src out.1
+	cmp src out.2
+	cp whole OLD
+	cp OLD out.1
+	cp OLD out.2
+	head -c 1300000 /dev/urandom >>src # longer
+	delta src
+	cmp src out.1
+	cmp src out.2
+	cp OLD out.1
+	cp OLD out.2
+	head -c 1300001 whole >src # shorter, and its end is no element
+	printf Z | dd of=src bs=1 seek=1300000 conv=notrunc status=none
+	delta src
+	cmp src out.1
+	cmp src out.2
+	: >src
+	delta src
+	cmp src out.1
+}
+
+@test "--delta of folders, through a link, from another root, with new, lost and unchanged files" {
+	versions f2
+	mkdir -p v1/a v2/a
+	mv OLD v1/a/w
+	mv src v2/a/w
+	cp v1/a/w v1/a/same
+	cp -p v1/a/same v2/a/same
+	echo old >v1/gone
+	echo new >v2/new
+	ln -s v1 OLD
+	for n in 0 2; do
+		cp -rp v1 "out.$n"
+	done
+	collctl run -n 3 -- bash -c '((COLLCTL_RANK == 1)) && o=v2/ || o=out.$COLLCTL_RANK/
+		exec "$0" broadcast --no-sync --raw-file --root 1 --delta OLD/ v2/ -o "$o"' "$COLLCTL" >said 2>&1 || fail "$(<said)"
+	grep -q '1 of 3 files are as the root.s' said
+	assert_differences 100000
+	for n in 0 2; do
+		cmp v2/a/w "out.$n/a/w"
+		cmp v2/a/same "out.$n/a/same"
+		cmp v2/new "out.$n/new"
+		cmp v1/gone "out.$n/gone"
+	done
+}
+
+@test "--delta: checkpoints, a dry run, --json, a rank without libzstd" {
+	py <<-'END'
+		r = np.random.default_rng(4)
+		w = (r.normal(size=(900, 700)) * 0.02).astype("f2")
+		v = w.copy()
+		v[r.random(w.shape) < 0.01] += np.float16(1e-4)
+		save_safetensors("OLD.safetensors", {"w": w}); save_safetensors("m.safetensors", {"w": v})
+	END
+	cp OLD.safetensors out.1.safetensors
+	collctl run -n 2 -- broadcast -q --delta OLD.safetensors --dry-run m.safetensors -o 'out.{rank}.safetensors'
+	cmp OLD.safetensors out.1.safetensors
+	cp OLD.safetensors out.0.safetensors
+	collctl run -n 2 -- broadcast --json --delta OLD.safetensors m.safetensors -o 'out.{rank}.safetensors' >json
+	grep '"rank": *0' json | head -1 | sed 's/^\[0\] //' | jq -e '.bytes < 100000 and .plain_bytes > 1200000' || fail "$(<json)"
+	cmp m.safetensors out.1.safetensors
+	cmp m.safetensors out.0.safetensors
+	unshare -m true 2>/dev/null || skip 'no mount namespaces here: libzstd cannot be hidden'
+	local zstd
+	zstd=$(ldconfig -p | sed -n 's/.*libzstd\.so\.1 .*=> //p' | head -1)
+	[[ -n $zstd ]] || skip 'no libzstd.so.1 here that could be hidden'
+	cp OLD.safetensors out.1.safetensors
+	make_hostfile hosts 2
+	make_secret
+	spawn_rank 0 "$COLLCTL" broadcast --delta OLD.safetensors m.safetensors -o m.safetensors -H hosts -r 0 --secret-file "$SECRET"
+	spawn_rank 1 unshare -m bash -c 'mount --bind /dev/null "$(readlink -f "$1")" && shift && "$1" version | grep "^libzstd *not usable" >&2 && exec "$@"' - "$zstd" \
+		"$COLLCTL" broadcast --delta OLD.safetensors m.safetensors -o out.1.safetensors -H hosts -r 1 --secret-file "$SECRET"
+	wait_ranks
+	assert_ranks 2 0
+	assert_rank 1 0 'not usable'
+	cmp m.safetensors out.1.safetensors
+}
+
+@test "--delta: what cannot be is refused, and a failure leaves the old files" {
+	versions f4
+	cp OLD out.1
+	cp OLD out.2
+	refused 3 '--delta none: cannot examine the old version' 2 broadcast --raw-file --delta none src -o 'o.{rank}'
+	mkdir folder
+	refused 2 'is a folder: expected a file' 2 broadcast --raw-file --delta folder src -o 'o.{rank}'
+	refused 2 'is no folder: expected a folder' 2 broadcast --raw-file --delta OLD folder/ -o 'o.{rank}/'
+	refused 2 '--delta' 2 broadcast --raw-file --delta OLD --delta OLD src -o 'o.{rank}'
+	refused 2 '--delta' 2 broadcast --raw-file --delta '' src -o 'o.{rank}'
+	refused 2 '--delta: compares whole files' 2 broadcast --delta OLD --include w src -o 'o.{rank}'
+	refused 2 '--delta is not an option of allreduce' 2 allreduce --delta OLD src -o 'o.{rank}'
+	run -7 collctl run -n 2 -- bash -c '((COLLCTL_RANK)) || set -- --delta OLD; exec "$0" broadcast --raw-file "$@" src -o "o.$COLLCTL_RANK"' "$COLLCTL"
+	run collctl run -n 3 -- bash -c '((COLLCTL_RANK)) && own=out.$COLLCTL_RANK || own=src
+		((COLLCTL_RANK < 2)) || { ulimit -f 1000; trap "" XFSZ; }
+		exec "$0" broadcast --insecure --no-sync --raw-file --delta OLD src -o "$own"' "$COLLCTL"
+	((status != 0))
+	cmp OLD out.1
+	cmp OLD out.2
+	assert_equal "$(find . -name 'out.*' | sort)" $'./out.1\n./out.2'
+}
+
 @test "what has no meaning is refused; ranks must agree" {
 	make_folder
-	refused 2 '--checksum: needs --update' 2 broadcast --raw-file --checksum src/a/f1 -o 'o.{rank}'
+	refused 2 '--checksum: needs --update or --delta' 2 broadcast --raw-file --checksum src/a/f1 -o 'o.{rank}'
 	refused 2 '--update: compares whole files' 2 broadcast --update --include w src/a/f1 -o 'o.{rank}'
 	refused 2 '--update is not an option of gather' 2 gather --raw-file --update src/a/f1 -o 'o.{rank}'
 	refused 2 '--update' 2 allreduce --update src/a/f1 -o 'o.{rank}'

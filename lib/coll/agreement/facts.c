@@ -69,6 +69,8 @@ int agree_facts(struct collective *c, struct intent *in, struct err *err)
 		return -1;
 	origin_fact(c, in);
 	outer_fact(c, in);
+	if (r->kind == COLL_BROADCAST)
+		intent_add(in, "--delta", r->delta ? "given" : "not given");
 	if (rules->rooted)
 		number_fact(in, "--root", c->agreed.root);
 	/* Of a scatter only the root's counts matter, but who gives some must give the same. */

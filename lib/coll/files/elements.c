@@ -110,6 +110,8 @@ static int read_elements(const struct moved *m, int input, void *buf, uint64_t p
 	struct reading r = {m, buf};
 	if (m->c->request->have_shard_dim)
 		return shards_read(m->c, buf, pos, n, err);
+	if (m->c->transfer.update.coded)
+		return update_read_coded(&m->c->transfer.update, buf, pos, n, err);
 	return extents_visit(&m->files->in[input], pos * esize, n * esize, read_piece, &r, err);
 }
 
@@ -255,6 +257,8 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
 	if (m->c->request->consolidate)
 		return consolidated_store(m->c, buf, pos, n, err);
 	digest_update(m->files->digest, pos * esize, buf, n * esize);
+	if (m->c->transfer.update.coded)
+		return update_write_coded(&m->c->transfer.update, buf, pos, n, err);
 	for (int k = 0; k < t->copies; k++)
 		if (elements_put(m->c, &m->files->out[k], buf, pos * esize, n * esize, err) < 0)
 			return -1;

@@ -565,6 +565,8 @@ int files_map_listed(const struct collective *c, struct extents *e, int set, int
                      size_t listed, uint64_t offset, struct err *err)
 {
 	const struct update *u = &c->transfer.update;
+	if (u->coded) /* what is sent is no part of a file */
+		return 0;
 	if (!u->run)
 		return extents_add(e, set, file, offset, c->agreed.tensors[listed].tensor.bytes,
 		                   false, err);

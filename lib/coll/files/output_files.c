@@ -103,14 +103,12 @@ struct sink_attributes files_attributes(const struct collective *c, const struct
 	                            .tv_nsec = ns + (ns < 0 ? second : 0)};
 	const bool has = f->mode != MODE_NONE;
 	return (struct sink_attributes){.has_mode = has && c->request->files.raw_file,
-	                                .has_time =
-	                                        has && (c->request->times || c->request->update),
+	                                .has_time = has && (c->request->times || update_wanted(c)),
 	                                .mode = f->mode,
 	                                .modified = modified};
 }
 
-/* The root's input that is file @f of the list, or NULL. */
-static const struct dataset_file *listed_input(const struct collective *c, int f)
+const struct dataset_file *files_listed_input(const struct collective *c, int f)
 {
 	for (int k = 0; !c->transfer.selected && k < c->transfer.ninputs; k++) {
 		const struct dataset *d = &c->transfer.inputs[k];
@@ -125,7 +123,7 @@ static const struct dataset_file *listed_input(const struct collective *c, int f
 /* If the root's output is its input, do not write that file. */
 static void leave_input(struct collective *c, int f, int file)
 {
-	const struct dataset_file *in = listed_input(c, f);
+	const struct dataset_file *in = files_listed_input(c, f);
 	if (in && !in->spooled)
 		sink_leave_own(c->transfer.sink, file, in->fd);
 }
@@ -579,6 +577,7 @@ int files_check_outputs(struct collective *c, struct err *err)
 /* ---- the end ---- */
 
 struct reader {
+	const struct collective *c;
 	struct sink *sink;
 	const struct extents *from;
 	uint8_t *to;
@@ -597,6 +596,8 @@ static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct er
 {
 	struct reader *r = ctx;
 	r->to = buf;
+	if (r->c->transfer.update.coded)
+		return update_read_coded(&r->c->transfer.update, buf, pos, bytes, err);
 	return extents_visit(r->from, pos, bytes, read_piece, r, err);
 }
 
@@ -606,7 +607,7 @@ static int finish_vectors(struct collective *c, uint8_t (*room)[DIGEST_BYTES], s
 	struct transfer *t = &c->transfer;
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
-		struct reader r = {.sink = t->sink, .from = &t->files[i].out[0]};
+		struct reader r = {.c = c, .sink = t->sink, .from = &t->files[i].out[0]};
 		if (digest_final(t->files[i].digest, read_back, &r, room, err) < 0)
 			return -1;
 		for (size_t k = 0; k < v->ntensors; k++)
@@ -645,7 +646,7 @@ int files_seal(struct collective *c, struct err *err)
 		return -1;
 	if (!c->transfer.sink)
 		return 0;
-	if (finish_digests(c, err) < 0)
+	if (finish_digests(c, err) < 0 || update_decode(c, err) < 0)
 		return -1;
 	return sink_seal(c->transfer.sink, err);
 }

@@ -9,6 +9,7 @@
 #include "lib/base/units.h"
 #include "lib/base/xxh3.h"
 #include "lib/coll/collective.h"
+#include "lib/data/coding/coding.h"
 #include "lib/data/files/input.h"
 
 #define ROUND_BYTES 1040000u /* of a part, and of an answer: digests of 65,000 files or pieces */
@@ -16,7 +17,15 @@
 _Static_assert(ROUND_BYTES % DIGEST_BYTES == 0 && ROUND_BYTES + 16 < JOB_ROUND_MAX,
                "a round has whole digests");
 
-enum round { ROUND_DIGESTS = 1, ROUND_LACKS, ROUND_PIECES, ROUND_LACKS_PIECES };
+enum round {
+	ROUND_DIGESTS = 1,
+	ROUND_LACKS,
+	ROUND_PIECES,
+	ROUND_LACKS_PIECES,
+	ROUND_OLD,
+	ROUND_LACKS_BASES,
+	ROUND_LENGTH,
+};
 
 /* ---- the digests of files ---- */
 
@@ -113,6 +122,8 @@ static int find_lacks(void *ctx, struct err *err)
 		if (ret == 0)
 			find_old(c, f, buf);
 	}
+	if (!coding_library())
+		update_set_bit(c->transfer.update.lacks, 2 * (uint64_t)c->agreed.root_files.nfiles);
 	free(buf);
 	return ret;
 }
@@ -131,9 +142,10 @@ int update_take(struct collective *c, int rank, struct view part, struct err *er
 	const uint32_t number = view_u32(&part);
 	const size_t n = view_left(&part);
 	const uint8_t *p = view_bytes(&part, n);
-	const bool digests = round == ROUND_DIGESTS || round == ROUND_PIECES;
-	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LACKS_PIECES || n > ROUND_BYTES ||
-	    (digests && n && rank != c->agreed.root))
+	const bool roots = round == ROUND_DIGESTS || round == ROUND_PIECES || round == ROUND_OLD ||
+	                   round == ROUND_LENGTH;
+	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LENGTH || n > ROUND_BYTES ||
+	    (roots && n && rank != c->agreed.root))
 		return malformed(err, "ROUND", "files");
 	if (round != u->round || number != u->number)
 		u->answer.len = 0; /* the first part of a round */
@@ -224,12 +236,12 @@ static int compare_files(struct collective *c, struct err *err)
 	}
 	if (job_run_in_thread(c->life->job, find_lacks, c, err) < 0)
 		return -1;
-	return send_rounds(c, ROUND_LACKS, u->lacks, (2 * n + 7) / 8, take_lacks, err);
+	return send_rounds(c, ROUND_LACKS, u->lacks, (2 * n + 1 + 7) / 8, take_lacks, err);
 }
 
 /* ---- pieces ---- */
 
-/* Files that a rank lacks, and of which each rank has an old version, have pieces. */
+/* Files that a rank lacks have pieces, if they are coded, or each rank has an old version. */
 static void count_pieces(struct collective *c)
 {
 	struct update *u = &c->transfer.update;
@@ -238,7 +250,7 @@ static void count_pieces(struct collective *c)
 		const uint64_t bytes = c->agreed.root_files.files[f].bytes;
 		u->first_piece[f] = n;
 		if (update_bit(u->lacks, 2 * (uint64_t)f) &&
-		    !update_bit(u->lacks, 2 * (uint64_t)f + 1))
+		    (c->request->delta || !update_bit(u->lacks, 2 * (uint64_t)f + 1)))
 			n += bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
 	}
 	u->first_piece[c->agreed.root_files.nfiles] = u->npieces = n;
@@ -251,6 +263,7 @@ static int compare_pieces(struct collective *c, struct err *err)
 	if (!u->npieces)
 		return 0;
 	if (!(u->lacks_piece = err_calloc(u->npieces / 8 + 1, 1, "the pieces", err)) ||
+	    !(u->own = err_calloc(u->npieces, DIGEST_BYTES, "the pieces", err)) ||
 	    (is_root(c) && job_run_in_thread(c->life->job, update_digest_pieces, c, err) < 0) ||
 	    send_rounds(c, ROUND_PIECES, is_root(c) ? u->of_pieces.data : NULL,
 	                u->npieces * DIGEST_BYTES, take_pieces, err) < 0)
@@ -261,6 +274,73 @@ static int compare_pieces(struct collective *c, struct err *err)
 		return -1;
 	return send_rounds(c, ROUND_LACKS_PIECES, u->lacks_piece, (u->npieces + 7) / 8,
 	                   take_lacks_piece, err);
+}
+
+/* ---- coded pieces ---- */
+
+static void take_old(struct update *u, uint64_t at, const uint8_t *p, size_t n)
+{
+	if (u->of_old.len == at)
+		buf_put(&u->of_old, p, n);
+}
+
+static void take_lacks_base(struct update *u, uint64_t at, const uint8_t *p, size_t n)
+{
+	memcpy(u->lacks_base + at, p, n);
+}
+
+static void take_length(struct update *u, uint64_t at, const uint8_t *p, size_t n)
+{
+	struct view v = view_of(p, n);
+	(void)at;
+	u->coded_bytes = view_u64(&v);
+}
+
+/* Which pieces of OLD do all ranks have? */
+static int compare_bases(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	if (!(u->lacks_base = err_calloc(u->npieces / 8 + 1, 1, "the pieces", err)) ||
+	    (is_root(c) && job_run_in_thread(c->life->job, update_digest_old, c, err) < 0) ||
+	    send_rounds(c, ROUND_OLD, is_root(c) ? u->of_old.data : NULL, u->npieces * DIGEST_BYTES,
+	                take_old, err) < 0)
+		return -1;
+	if (u->of_old.failed)
+		return err_nomem(err, "the digests of pieces", u->npieces * DIGEST_BYTES);
+	update_find_bases(c);
+	return send_rounds(c, ROUND_LACKS_BASES, u->lacks_base, (u->npieces + 7) / 8,
+	                   take_lacks_base, err);
+}
+
+/* The most bytes that the pieces may have, coded. */
+static uint64_t most_coded(const struct collective *c)
+{
+	uint64_t n = c->transfer.update.npieces * (4 + CODING_HEAD);
+	for (int f = 0; f < c->agreed.root_files.nfiles; f++)
+		n += c->agreed.root_files.files[f].bytes;
+	return n;
+}
+
+static int code_pieces(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	struct buf length;
+	if (compare_bases(c, err) < 0 ||
+	    (is_root(c) && job_run_in_thread(c->life->job, update_encode, c, err) < 0))
+		return -1;
+	buf_init(&length, sizeof(uint64_t));
+	buf_put_u64(&length, u->coded_bytes);
+	int ret = length.failed ? err_nomem(err, "the length", 0)
+	                        : send_rounds(c, ROUND_LENGTH, is_root(c) ? length.data : NULL,
+	                                      sizeof(uint64_t), take_length, err);
+	buf_release(&length);
+	if (ret < 0)
+		return -1;
+	if (u->coded_bytes > most_coded(c))
+		return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
+		                "a malformed ANSWER message (files)");
+	u->coded = true;
+	return update_open_spool(u, err);
 }
 
 /* ---- what is sent ---- */
@@ -285,9 +365,12 @@ static int add_pieces(struct update *u, int f, uint64_t bytes, struct err *err)
 	for (uint64_t i = u->first_piece[f]; i < u->first_piece[f + 1]; i++) {
 		const uint64_t at = (i - u->first_piece[f]) * UPDATE_PIECE;
 		const uint64_t n = bytes - at < UPDATE_PIECE ? bytes - at : UPDATE_PIECE;
-		if (!update_bit(u->lacks_piece, i))
+		if (!update_bit(u->lacks_piece, i)) {
 			u->equal += n;
-		else if (add_run(u, at, n, err) < 0)
+			continue;
+		}
+		u->plain_bytes += n;
+		if (add_run(u, at, n, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -323,12 +406,16 @@ static void keep(struct collective *c, int f)
 static void note(const struct collective *c)
 {
 	const struct update *u = &c->transfer.update;
-	char pieces[UNITS_TEXT], more[64] = "";
+	const int level = c->agreed.rank == 0 ? 0 : 1;
+	char bytes[UNITS_TEXT], coded[UNITS_TEXT], more[64] = "";
 	if (u->equal)
-		snprintf(more, sizeof more, ", and %s of others", size_text(u->equal, pieces));
-	coll_note(c->life, c->agreed.rank == 0 ? 0 : 1,
-	          "%zu of %d files%s are as the root's: not sent", u->nequal,
-	          c->agreed.root_files.nfiles, more);
+		snprintf(more, sizeof more, ", and %s of others", size_text(u->equal, bytes));
+	if (u->nequal || u->equal)
+		coll_note(c->life, level, "%zu of %d files%s are as the root's: not sent",
+		          u->nequal, c->agreed.root_files.nfiles, more);
+	if (u->coded)
+		coll_note(c->life, level, "%s of files are sent as %s of differences",
+		          size_text(u->plain_bytes, bytes), size_text(u->coded_bytes, coded));
 }
 
 /* The vector has what is sent alone. */
@@ -340,14 +427,14 @@ static int shrink(struct collective *c, struct err *err)
 	uint64_t at = 0;
 	if (list_runs(c, err) < 0)
 		return -1;
-	if (!u->nequal && !u->equal)
+	if (!u->nequal && !u->equal && !u->coded)
 		return 0;
 	for (int f = 0; f < a->root_files.nfiles; f++) {
 		struct tensor *t = &a->tensors[f].tensor;
 		if (!update_bit(u->lacks, 2 * (uint64_t)f))
 			keep(c, f);
-		t->count = 0;
-		for (size_t i = u->first_run[f]; i < u->first_run[f + 1]; i++)
+		t->count = u->coded && f == 0 ? u->coded_bytes : 0;
+		for (size_t i = u->first_run[f]; !u->coded && i < u->first_run[f + 1]; i++)
 			t->count += u->run[i].bytes;
 		t->bytes = t->count;
 		a->tensors[f].at = at;
@@ -365,17 +452,31 @@ static int agree(struct collective *c, struct err *err)
 	buf_init(&u->answer, JOB_ROUND_MAX);
 	buf_init(&u->digests, SIZE_MAX / 2);
 	buf_init(&u->of_pieces, SIZE_MAX / 2);
+	buf_init(&u->of_old, SIZE_MAX / 2);
 	if (!(u->lacks = err_calloc(n, 1, "the files", err)) ||
 	    !(u->first_piece = err_calloc(n, sizeof *u->first_piece, "the files", err)) ||
 	    !(u->first_run = err_calloc(n, sizeof *u->first_run, "the files", err)))
 		return -1;
-	return compare_files(c, err) == 0 && compare_pieces(c, err) == 0 ? shrink(c, err) : -1;
+	if (compare_files(c, err) < 0 || compare_pieces(c, err) < 0 ||
+	    (c->request->delta && u->npieces && code_pieces(c, err) < 0))
+		return -1;
+	return shrink(c, err);
+}
+
+bool update_wanted(const struct collective *c)
+{
+	return c->request->update || c->request->delta;
 }
 
 int update_agree(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
-	if (!c->request->update || c->agreed.size == 1)
+	u->spool = -1;
+	if (!update_wanted(c))
+		return 0;
+	if (c->request->delta && is_root(c) && update_check_old(c, err) < 0)
+		return -1;
+	if (c->agreed.size == 1)
 		return 0;
 	u->exchanging = true;
 	job_caller_watches(c->life->job, true);
@@ -395,12 +496,17 @@ int update_copy(struct collective *c, struct err *err)
 void update_release(struct collective *c)
 {
 	struct update *u = &c->transfer.update;
-	free(u->lacks);
 	free(u->lacks_piece);
+	free(u->lacks_base);
+	free(u->own);
+	if (u->lacks && u->spool >= 0) /* update_agree was called */
+		close(u->spool);
 	free(u->first_piece);
 	free(u->run);
 	free(u->first_run);
 	buf_release(&u->answer);
 	buf_release(&u->digests);
 	buf_release(&u->of_pieces);
+	buf_release(&u->of_old);
+	free(u->lacks);
 }

@@ -4,7 +4,15 @@
  * answers which files it lacks, and of which it has an old version. Of files of which all ranks
  * have one the root sends the digests of pieces, and each rank answers which pieces its old version
  * lacks. What is left of the vector is what somebody lacks; the other pieces are copied from the
- * old version. Internal to lib/coll; see collective.h.
+ * old version.
+ *
+ * With --delta OLD, OLD being the root's old version, the ranks also find which pieces of their old
+ * versions differ from OLD's. The root codes the pieces that somebody lacks (coding.h), as
+ * differences to OLD's where all ranks have these. The vector is the stream of coded pieces: for
+ * each its length, u32, and its bytes. It is stored in a spool, and decoded before the outputs are
+ * sealed; each piece must have the digest that the root has sent.
+ *
+ * Internal to lib/coll; see collective.h.
  */
 #ifndef COLLCTL_COLL_FILES_UPDATE_H
 #define COLLCTL_COLL_FILES_UPDATE_H
@@ -26,11 +34,14 @@ struct update {
 	uint32_t number;
 	struct buf answer; /* on the coordinator: to that round */
 	/* Bits, the lowest first. Of this rank, and then of any rank: */
-	uint8_t *lacks; /* [2 * files]: the file is not as the root's; there is no old version */
-	uint8_t *lacks_piece;  /* [npieces] */
-	struct buf digests;    /* of the root's files */
-	struct buf of_pieces;  /* digests of the pieces, of all files with some */
-	uint64_t *first_piece; /* [files + 1]: the number of each file's first piece */
+	uint8_t *lacks; /* [2 * files + 1]: the file is not as the root's; there is no old version;
+	                   at the end: there is no libzstd */
+	uint8_t *lacks_piece, *lacks_base; /* [npieces] */
+	/* Digests. Of OLD's pieces zeros are: OLD has no such piece; of this rank's likewise. */
+	struct buf digests;           /* of the root's files */
+	struct buf of_pieces, of_old; /* of the pieces of all files that have some */
+	uint8_t *own;                 /* [npieces * DIGEST_BYTES]: of this rank's old versions */
+	uint64_t *first_piece;        /* [files + 1]: the number of each file's first piece */
 	uint64_t npieces;
 	/* What is sent: runs of the root's files, in order; those of file f are run[first_run[f]]
 	 * to run[first_run[f + 1] - 1]. NULL: all files, whole. */
@@ -41,8 +52,14 @@ struct update {
 	size_t files;   /* while they are listed: the file */
 	size_t nequal;  /* files that no rank lacks */
 	uint64_t equal; /* bytes of pieces that no rank lacks, in other files */
+	/* request.delta */
+	bool coded;                        /* the vector is coded pieces */
+	int spool;                         /* of them; -1: none yet */
+	uint64_t coded_bytes, plain_bytes; /* of the stream, and of the pieces in it */
 };
 
+/* Is anything of --update requested? */
+bool update_wanted(const struct collective *);
 /* Once the outputs have names: find what all ranks have, leave it out of the vector, and keep the
  * files that are equal. Nothing without --update. */
 int update_agree(struct collective *, struct err *err);
@@ -58,11 +75,36 @@ void update_release(struct collective *);
 /* update_pieces.c. Read @n bytes of the file at @path, and compute their digest. */
 int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *buf, uint8_t *digest,
                   struct err *err);
-/* At the root: fill update.of_pieces; at a rank with outputs: update.lacks_piece; copy. In a thread
- * that job_run_in_thread has started; @collective: a struct collective. */
+/* A piece of the root's file @f: number @i of all, @n bytes from byte @at on. */
+struct update_piece {
+	int f;
+	uint64_t i, at, n;
+};
+typedef int update_visit(void *ctx, const struct update_piece *, struct err *err);
+/* Call @fn for each piece of file @f. */
+int update_each_piece(const struct collective *, int f, update_visit *fn, void *ctx,
+                      struct err *err);
+/* At the root: fill update.of_pieces; at a rank with outputs: update.own and lacks_piece; copy. In
+ * a thread that job_run_in_thread has started; @collective: a struct collective. */
 int update_digest_pieces(void *collective, struct err *err);
 int update_find_pieces(void *collective, struct err *err);
 int update_copy_pieces(void *collective, struct err *err);
+
+/* update_coded.c. Read and write coded pieces, in the spool; open it, unless it is open. */
+int update_read_coded(const struct update *, void *buf, uint64_t pos, uint64_t n, struct err *err);
+int update_write_coded(const struct update *, const void *buf, uint64_t pos, uint64_t n,
+                       struct err *err);
+int update_open_spool(struct update *, struct err *err);
+/* At the root: is OLD a file, or a folder, as the input? */
+int update_check_old(const struct collective *, struct err *err);
+/* At the root: fill update.of_old; at all: update.lacks_base; at the root: fill the spool, and set
+ * coded_bytes. The first and the last in such a thread. */
+int update_digest_old(void *collective, struct err *err);
+void update_find_bases(struct collective *);
+int update_encode(void *collective, struct err *err);
+/* Write the pieces of the spool to the outputs. Nothing unless they are coded. ERR_INTEGRITY: the
+ * stream is damaged; ERR_OUTPUT: an old file has changed. In such a thread. */
+int update_decode(struct collective *, struct err *err);
 
 static inline bool update_bit(const uint8_t *bits, uint64_t i)
 {

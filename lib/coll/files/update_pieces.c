@@ -22,21 +22,13 @@ int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *bu
 	return 0;
 }
 
-/* A piece of file @f: number @i of all, @n bytes from byte @at on. */
-struct piece_of {
-	int f;
-	uint64_t i, at, n;
-};
-
-/* Call @fn for each piece of file @f. */
-static int each_piece(const struct collective *c, int f,
-                      int (*fn)(void *ctx, const struct piece_of *, struct err *), void *ctx,
+int update_each_piece(const struct collective *c, int f, update_visit *fn, void *ctx,
                       struct err *err)
 {
 	const uint64_t *first = c->transfer.update.first_piece;
 	const uint64_t bytes = c->agreed.root_files.files[f].bytes;
 	for (uint64_t i = first[f]; i < first[f + 1]; i++) {
-		struct piece_of p = {.f = f, .i = i, .at = (i - first[f]) * UPDATE_PIECE};
+		struct update_piece p = {.f = f, .i = i, .at = (i - first[f]) * UPDATE_PIECE};
 		p.n = bytes - p.at < UPDATE_PIECE ? bytes - p.at : UPDATE_PIECE;
 		if (fn(ctx, &p, err) < 0)
 			return -1;
@@ -52,7 +44,7 @@ struct hashing {
 	uint8_t *buf;
 };
 
-static int add_digest(void *ctx, const struct piece_of *p, struct err *err)
+static int add_digest(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct hashing *h = ctx;
 	uint8_t digest[DIGEST_BYTES];
@@ -72,7 +64,7 @@ int update_digest_pieces(void *collective, struct err *err)
 		for (int f = 0; f < d->nfiles && ret == 0; f++) {
 			h.in = &d->files[f];
 			if (!h.in->unpacked)
-				ret = each_piece(c, listed++, add_digest, &h, err);
+				ret = update_each_piece(c, listed++, add_digest, &h, err);
 		}
 	}
 	free(h.buf);
@@ -90,7 +82,7 @@ struct old_file {
 	uint8_t *buf;
 };
 
-static bool is_equal(const struct old_file *o, const struct piece_of *p, struct err *err)
+static bool is_equal(const struct old_file *o, const struct update_piece *p, struct err *err)
 {
 	const uint8_t *want = o->c->transfer.update.of_pieces.data + p->i * DIGEST_BYTES;
 	uint8_t digest[DIGEST_BYTES];
@@ -100,18 +92,23 @@ static bool is_equal(const struct old_file *o, const struct piece_of *p, struct 
 	       memcmp(digest, want, sizeof digest) == 0;
 }
 
-static int find_piece(void *ctx, const struct piece_of *p, struct err *err)
+static int find_piece(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct old_file *o = ctx;
+	struct update *u = &o->c->transfer.update;
+	uint8_t *own = u->own + p->i * DIGEST_BYTES;
 	struct err unread = ERR_INIT;
 	if (offload_stopped(err) < 0)
 		return -1;
-	if (!is_equal(o, p, &unread))
-		update_set_bit(o->c->transfer.update.lacks_piece, p->i);
+	if (p->at + p->n > o->bytes || update_digest(o->fd, sink_path(o->c->transfer.sink, o->file),
+	                                             p->at, p->n, o->buf, own, &unread) < 0)
+		memset(own, 0, DIGEST_BYTES);
+	if (memcmp(own, u->of_pieces.data + p->i * DIGEST_BYTES, DIGEST_BYTES) != 0)
+		update_set_bit(u->lacks_piece, p->i);
 	return 0;
 }
 
-static int copy_piece(void *ctx, const struct piece_of *p, struct err *err)
+static int copy_piece(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct old_file *o = ctx;
 	struct sink *sink = o->c->transfer.sink;
@@ -129,8 +126,7 @@ static int copy_piece(void *ctx, const struct piece_of *p, struct err *err)
 
 /* Call @fn for each piece of the old versions of all files with pieces. A file that is not there
  * any more has no bytes. */
-static int each_old(struct collective *c,
-                    int (*fn)(void *ctx, const struct piece_of *, struct err *), struct err *err)
+static int each_old(struct collective *c, update_visit *fn, struct err *err)
 {
 	struct old_file o = {.c = c, .buf = err_malloc(UPDATE_PIECE, "staging", err)};
 	const uint64_t *first = c->transfer.update.first_piece;
@@ -142,7 +138,7 @@ static int each_old(struct collective *c,
 			o.file = files_place(c, k, (size_t)f)->file;
 			o.fd = sink_open_old(c->transfer.sink, o.file);
 			o.bytes = o.fd >= 0 && fstat(o.fd, &st) == 0 ? (uint64_t)st.st_size : 0;
-			ret = each_piece(c, f, fn, &o, err);
+			ret = update_each_piece(c, f, fn, &o, err);
 			if (o.fd >= 0)
 				close(o.fd);
 		}

@@ -314,12 +314,12 @@ static int check_files(const struct coll_request *r, struct err *err)
 {
 	if (check_pieces(r, err) < 0)
 		return -1;
-	if (r->checksum && !r->update)
-		return err_set(err, ERR_USAGE, "--checksum: needs --update");
-	if (r->update && (r->files.ninclude || r->files.nexclude || r->output_dtype))
+	if (r->checksum && !r->update && !r->delta)
+		return err_set(err, ERR_USAGE, "--checksum: needs --update or --delta");
+	if ((r->update || r->delta) && (r->files.ninclude || r->files.nexclude || r->output_dtype))
 		return err_set(err, ERR_USAGE,
-		               "--update: compares whole files: remove it, or --include and "
-		               "--exclude");
+		               "%s: compares whole files: remove it, or --include and --exclude",
+		               r->delta ? "--delta" : "--update");
 	if (r->times && !r->files.raw_file)
 		return err_set(err, ERR_USAGE, "--times: needs --raw-file");
 	if (r->output_dtype && r->files.raw_file)

@@ -73,11 +73,13 @@ struct coll_request {
 	bool times;  /* copies get the modification times of the originals */
 	bool update; /* broadcast of files: files that are as the root's are not sent; implies times
 	              */
-	bool checksum; /* with update: compare digests, and not sizes and times */
-	bool force;    /* replace the target of an output that is a symbolic link; replace existing
-	                  files whose names another rank chooses */
-	bool no_sync;  /* do not wait until the output is on disk */
-	bool stats;    /* look for NaN and Inf in the inputs */
+	const char *delta; /* the root's old version of the input: implies update, and pieces are
+	                      sent as differences to it; NULL: none */
+	bool checksum;     /* with update: compare digests, and not sizes and times */
+	bool force;   /* replace the target of an output that is a symbolic link; replace existing
+	                 files whose names another rank chooses */
+	bool no_sync; /* do not wait until the output is on disk */
+	bool stats;   /* look for NaN and Inf in the inputs */
 	bool same; /* verify: all files of all ranks must be equal, not only those with one index */
 
 	enum reduce_op op;         /* REDUCE_SUM if the collective has no operation */

@@ -100,6 +100,10 @@ S(FILES, "update", 0, NULL, FLAG, update, FOR_UPDATE,
   "do not send files of which all ranks have a copy, with the size, permissions and modification "
   "time of the original; copies get these times",
   .agree = FOR_UPDATE)
+S(FILES, "delta", 0, "OLD", STRING, delta, FOR_UPDATE,
+  "as --update, and what changed is sent as differences to OLD, the root's old version of the "
+  "input, where all ranks have the same; all ranks must give it, and only the root reads OLD",
+  .once = true)
 S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_UPDATE,
   "with --update, compare digests of the files, and not their times", .agree = FOR_UPDATE)
 S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,
