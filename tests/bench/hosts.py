@@ -11,9 +11,6 @@ medians. Four ranks unless the case says otherwise.
   memory  collectives in memory (`collctl bench`, mpi_coll.c) against Open MPI over TCP, and memory
           lanes against its shared memory.
   start   the barrier of many ranks.
-  fanout  a file of 1 GB from one host to three others, network namespaces without limits, each with a
-          folder of its own: `run -H -- broadcast`, over TLS, against clush --copy, parallel scp and rsync.
-          Needs root, iproute2, sshd, clush and rsync.
   links   hosts as network namespaces with a link of 1 Gbit/s each (tc tbf): the run phase of an
           allreduce by `auto`, TLS, over 2S(N-1)/N at the link's rate. Needs root and iproute2.
 
@@ -21,7 +18,6 @@ The files are in the folder (TMPDIR, else /var/tmp), those of 1 GiB in /dev/shm 
 """
 
 import argparse
-import filecmp
 import json
 import os
 import shutil
@@ -35,7 +31,6 @@ import numpy as np
 import bench
 import memory
 import predict
-import reach
 from bench import COLLCTL, ROOT
 
 KIB4, MIB, MIB64, GIB = 4 << 10, 1 << 20, 64 << 20, 1 << 30
@@ -163,58 +158,6 @@ def links(folder, rounds, only):
         net.close()
 
 
-def fanout(folder, rounds):
-    """Every host sees its own folder/of.R as folder/here, and rank 0 has the file there."""
-    def start_there(net, r, words):
-        mount = 'mount --bind "$1" "$2" && shift 2 && exec "$@"'
-        return net.start(r, "unshare", "-m", "sh", "-c", mount, "-", f"{folder}/of.{r}", f"{folder}/here", *words)
-
-    net, daemons = predict.Net(4), []
-    for name in ("clush", "rsync", "scp", "sshd"):
-        if not shutil.which(name):
-            print(f"  fanout: skipped: {name} is not there")
-            return
-    for name in ("of.0", "of.1", "of.2", "of.3", "here"):
-        os.mkdir(f"{folder}/{name}")
-    with open(f"{folder}/of.0/big", "wb") as f:
-        for _ in range(1000):
-            f.write(os.urandom(1000000))
-    try:
-        net.open()
-        daemons, ssh = reach.open_sshd(net, folder, start_there)
-        hosts, big, here = [net.address(r) for r in range(4)], f"{folder}/of.0/big", f"{folder}/here"
-        each = "for h in " + " ".join(hosts[1:]) + "; do {} & done; wait"
-        words = " ".join(ssh[1:])
-        sides = {
-            "collctl": [COLLCTL, "run", "-H", ",".join(hosts), "--ssh", " ".join(ssh), "--remote-path", COLLCTL, "--",
-                        "broadcast", "--raw-file", "--no-sync", "-q", f"{here}/big", "-o", f"{here}/big"],
-            "clush": ["clush", "-S", "-q", "-o", words, "-w", ",".join(hosts[1:]), "--copy", big, "--dest", here + "/"],
-            "scp": ["sh", "-c", each.format(f"scp -q {words} {big} $h:{here}/")],
-            "rsync": ["sh", "-c", each.format(f'rsync -W -e "{" ".join(ssh)}" {big} $h:{here}/')],
-        }
-        times = {name: [] for name in sides}
-        for i in range(rounds + 1):
-            for name, command in sides.items():
-                for r in (1, 2, 3):
-                    if os.path.exists(f"{folder}/of.{r}/big"):
-                        os.unlink(f"{folder}/of.{r}/big")
-                took = bench.run(["ip", "netns", "exec", net.space(0), *command], folder)
-                if i:
-                    times[name].append(took)
-                elif not all(filecmp.cmp(big, f"{folder}/of.{r}/big", shallow=False) for r in (1, 2, 3)):
-                    sys.exit(f"hosts: fanout by {name}: the copies differ")
-        t = {name: statistics.median(x) for name, x in times.items()}
-        print("  fanout: " + ", ".join(f"{name} {x:.2f} s" for name, x in t.items()))
-        best = min(("clush", "scp", "rsync"), key=t.get)
-        row(f"broadcast of 1 GB to 3 hosts, TLS / {best}", t["collctl"], t[best], 0.4)
-    except predict.Unavailable as e:
-        print(f"  fanout: skipped: {e}")
-    finally:
-        for d in daemons:
-            d.kill()
-        net.close()
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=5)
@@ -245,8 +188,6 @@ def main():
         if a.only in "start":
             start(folder)
         links(folder, a.rounds, a.only)
-        if a.only in "fanout":
-            fanout(folder, a.rounds)
     finally:
         shutil.rmtree(folder)
         shutil.rmtree(large, ignore_errors=True)
