@@ -105,7 +105,7 @@ for r in range(4): assert (numpy.load(f"histogram.{r}.npy") == numpy.histogram(v
 	for r in 0 1 2 3; do
 		cmp tools/deep/tool "copy.$r/deep/tool"
 		[[ -x copy.$r/deep/tool ]]
-		cmp model.0.safetensors "model.copy.$r"
+		cmp model.1.safetensors "model.copy.$r"
 		cmp "app.$r.log" "logs/$r/app.$r.log"
 	done
 	oracle checkpoint check allreduce avg 1 --inputs 4 --in 'model.{k}.safetensors' --out mean.safetensors
