@@ -420,6 +420,12 @@ assert_differences() {
 	make_folder
 	refused 2 '--checksum: needs --update or --delta' 2 broadcast --raw-file --checksum src/a/f1 -o 'o.{rank}'
 	refused 2 '--update: compares whole files' 2 broadcast --update --include w src/a/f1 -o 'o.{rank}'
+	py <<-'END'
+		np.save("x.npy", np.ones(4)); save_safetensors("m.safetensors", {"a.w": np.ones(4), "v": np.ones(2)})
+	END
+	refused 2 'x.npy: --update compares whole files, and this one is broadcast as an array: give --raw-file' 2 broadcast --update x.npy -o 'y.{rank}.npy'
+	refused 2 'x.npy: --delta compares whole files' 2 broadcast --delta x.npy x.npy -o 'y.{rank}.npy'
+	refused 2 'm.safetensors: --update compares whole files' 2 broadcast --update --strip a. m.safetensors -o 'y.{rank}.safetensors'
 	refused 2 '--update is not an option of gather' 2 gather --raw-file --update src/a/f1 -o 'o.{rank}'
 	refused 2 '--update' 2 allreduce --update src/a/f1 -o 'o.{rank}'
 	# shellcheck disable=SC2016

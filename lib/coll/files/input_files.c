@@ -216,13 +216,22 @@ static int take_index(struct collective *c, struct err *err)
 	return ret;
 }
 
+static int not_files(const struct collective *c, const struct dataset *d, const char *why,
+                     struct err *err)
+{
+	return err_set(err, ERR_USAGE, "%s: %s compares whole files, and this one %s", d->path,
+	               c->request->delta ? "--delta" : "--update", why);
+}
+
 /* Choose whether a broadcast moves arrays or bytes. */
 static int choose_content(struct collective *c, struct err *err)
 {
 	const struct dataset *d = &c->transfer.inputs[0];
 	if (!c->request->files.raw_file && !c->request->each && dataset_is_array(d)) {
 		c->agreed.content = CONTENT_ARRAYS;
-		return 0;
+		return update_wanted(c)
+		               ? not_files(c, d, "is broadcast as an array: give --raw-file", err)
+		               : 0;
 	}
 	c->agreed.content = CONTENT_BYTES;
 	bool selected = false;
@@ -235,6 +244,8 @@ static int choose_content(struct collective *c, struct err *err)
 			               "without --each",
 			               c->transfer.inputs[k].path);
 	}
+	if (selected && update_wanted(c))
+		return not_files(c, d, "is not copied byte for byte: select all tensors", err);
 	if (selected)
 		return files_select_outputs(c, err);
 	if (d->joined && !c->request->files.raw_file)

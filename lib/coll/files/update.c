@@ -241,6 +241,9 @@ static int compare_files(struct collective *c, struct err *err)
 
 /* ---- pieces ---- */
 
+/* The most bytes of a piece in tables. */
+#define PIECE_MEMORY (4 * DIGEST_BYTES)
+
 /* Files that a rank lacks have pieces, if they are coded, or each rank has an old version. */
 static void count_pieces(struct collective *c)
 {
@@ -253,7 +256,11 @@ static void count_pieces(struct collective *c)
 		    (c->request->delta || !update_bit(u->lacks, 2 * (uint64_t)f + 1)))
 			n += bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
 	}
-	u->first_piece[c->agreed.root_files.nfiles] = u->npieces = n;
+	if (n > c->life->plan.memory / PIECE_MEMORY) /* all ranks have the same plan */
+		memset(u->first_piece, 0,
+		       sizeof *u->first_piece * ((size_t)c->agreed.root_files.nfiles + 1));
+	else
+		u->first_piece[c->agreed.root_files.nfiles] = u->npieces = n;
 }
 
 static int compare_pieces(struct collective *c, struct err *err)
