@@ -46,6 +46,7 @@ static const struct {
         {ANY, "DTensor"},
         {ANY, "DTensorSpec"},
         {ANY, "TensorMeta"},
+        {ANY, "TensorMetadata"},
         {ANY, "ShardOrderEntry"},
         {ANY, "Shard"},
         {ANY, "Replicate"},
@@ -439,32 +440,69 @@ static bool usual_order(const struct pickle_value *order)
 	return entries;
 }
 
+/* The length of an axis of a mesh: a number, or the product of several. */
+static bool axis_length(const struct pickle_value *v, uint64_t *length)
+{
+	uint64_t factors[ARRAY_MAX_DIMS];
+	int n = 0;
+	if (pickle_number(v, length))
+		return true;
+	if (!torch_numbers(v, factors, &n))
+		return false;
+	*length = 1;
+	for (int i = 0; i < n; i++)
+		if (__builtin_mul_overflow(*length, factors[i], length))
+			return false;
+	return true;
+}
+
+/* The lengths of a mesh's axes, as versions of torch save them: one layout for each axis, one for
+ * all axes, or a tensor of ranks. */
+static bool mesh_shape(const struct pickle_value *mesh, uint64_t *shape, int *n)
+{
+	const struct pickle_value *layout = field(mesh, "_layout"), *ranks = field(mesh, "mesh");
+	const struct pickle_value *axes = tuple_of(field(layout, "axes"));
+	const struct pickle_value *all = field(layout, "shape");
+	if (!axes && !all)
+		return calls(ranks, "torch._utils", "_rebuild_tensor_v2") &&
+		       torch_numbers(argument(ranks, 2), shape, n);
+	if (!axes && pickle_number(all, &shape[0])) {
+		*n = 1;
+		return true;
+	}
+	const struct pickle_value *each = axes ? axes : tuple_of(all);
+	if (!each || each->n > ARRAY_MAX_DIMS)
+		return false;
+	*n = (int)each->n;
+	for (int i = 0; i < *n; i++)
+		if (!axis_length(axes ? field(each->items[i], "shape") : each->items[i], &shape[i]))
+			return false;
+	return true;
+}
+
 /* The piece that the specification of a DTensor gives to its rank. */
 static int place_piece(struct walk *w, const struct pickle_value *spec, struct torch_tensor *t)
 {
 	const struct pickle_value *mesh = field(spec, "mesh");
 	const struct pickle_value *placements = tuple_of(field(spec, "placements"));
-	const struct pickle_value *axes = field(field(mesh, "_layout"), "axes");
-	uint64_t part[ARRAY_MAX_DIMS];
-	int n = 0;
+	uint64_t part[ARRAY_MAX_DIMS], parts[ARRAY_MAX_DIMS];
+	int n = 0, axes = 0;
 	if (!placements || !torch_numbers(field(mesh, "_coordinate_on_dim"), part, &n) ||
-	    !tuple_of(axes) || placements->n != (uint32_t)n || axes->n != (uint32_t)n)
+	    !mesh_shape(mesh, parts, &axes) || placements->n != (uint32_t)n || axes != n)
 		return refuse(w, "is a DTensor whose mesh is described in an unknown way");
 	if (!usual_order(field(spec, "shard_order")))
 		return refuse(w, "is a DTensor whose shards are in an order that is not read");
 	for (int i = 0; i < n; i++) {
 		const struct pickle_value *p = placements->items[i];
-		uint64_t axis, shape[ARRAY_MAX_DIMS];
-		int m;
+		uint64_t axis;
 		if (pickle_is_record(p, "Replicate"))
 			continue;
 		if (!pickle_is_record(p, "Shard") || !pickle_number(field(p, "dim"), &axis) ||
 		    axis >= (uint64_t)t->ndim)
 			return refuse(w, "is a DTensor that is neither sharded nor replicated");
-		if (!torch_numbers(field(axes->items[i], "shape"), shape, &m) || m != 1 ||
-		    !shape[0] || part[i] >= shape[0])
+		if (!parts[i] || part[i] >= parts[i])
 			return refuse(w, "is a DTensor whose mesh is described in an unknown way");
-		cut(t, axis, part[i], shape[0]);
+		cut(t, axis, part[i], parts[i]);
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 """The tensors of dcp.json as older versions of torch save them on two ranks.
 
-python3 make_older.py OUT        torch 2.0 (here 2.0.1): OUT/dcp_2.0, of ShardedTensors; torch 2.2 to 2.9 (here 2.4.1): OUT/fsdp_2.4, of DTensors
+python3 make_older.py OUT        torch 2.0 (here 2.0.1): OUT/dcp_2.0, of ShardedTensors; torch 2.1 to 2.12 (here 2.1.2, 2.4.1
+                                 and 2.12.1, which describe the mesh otherwise): OUT/fsdp_2.1 ..., of DTensors
 """
 import os
 import sys
@@ -31,11 +32,12 @@ def worker(rank):
         dcp.save_state_dict(full, dcp.FileSystemWriter(f"{OUT}/dcp_2.0"))
     else:
         from torch.distributed._tensor import DeviceMesh, Replicate, Shard, distribute_tensor
+        folder = f"{OUT}/fsdp_{'.'.join(torch.__version__.split('.')[:2])}"
         mesh = DeviceMesh("cpu", [0, 1])
         for name, placement in ("w0", Shard(0)), ("w1", Shard(1)), ("rep", Replicate()):
-            full[name] = distribute_tensor(full[name], mesh, [placement])
-        os.makedirs(f"{OUT}/fsdp_2.4", exist_ok=True)
-        torch.save(full, f"{OUT}/fsdp_2.4/model_world_size_2_rank_{rank}.pt")
+            full[name] = distribute_tensor(full[name].float(), mesh, [placement]).to(full[name].dtype)  # old gloo has no bf16
+        os.makedirs(folder, exist_ok=True)
+        torch.save(full, f"{folder}/model_world_size_2_rank_{rank}.pt")
     dist.barrier()
     dist.destroy_process_group()
 
