@@ -2,6 +2,7 @@
 """The oracle of torch.bats: what tests/golden/torch/expected.json says of each file.
 
   torch_oracle.py check NAME OUT.safetensors   has OUT the tensors of NAME.pt or of dcp, bit for bit?
+  torch_oracle.py described WANT.json OUT.safetensors  has OUT the tensors that torch_real.py has described?
   torch_oracle.py big OUT.pt BYTES [big]                      a file as torch.save writes it, of one tensor "w" of f32, 0 1 2 ...
   torch_oracle.py expand OUT.pt COUNT                  see below
   torch_oracle.py pieces FOLDER SHAPE BOX...           see below
@@ -21,7 +22,8 @@ import numpy as np
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "torch")
 NAMES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn",
          "F8_E5M2": "float8_e5m2", "I64": "int64", "I32": "int32", "I16": "int16", "I8": "int8", "U16": "uint16", "U8": "uint8",
-         "BOOL": "bool", "C64": "complex64"}
+         "BOOL": "bool", "C64": "complex64", "U32": "uint32", "U64": "uint64", "F8_E8M0": "float8_e8m0fnu", "F8_E4M3FNUZ": "float8_e4m3fnuz",
+         "F8_E5M2FNUZ": "float8_e5m2fnuz"}
 
 VIEWS = ("transposed", "column", "steps", "expanded", "w1")  # in another order than C order: of views.pt, of the folders
 
@@ -35,10 +37,7 @@ def read(path):
     return head, data[8 + n:]
 
 
-def check(name, out):
-    with open(f"{GOLDEN}/{'expected' if name.endswith('.pt') else 'dcp'}.json", encoding="utf8") as f:
-        want = json.load(f)
-    want = want[name] if name.endswith(".pt") else want
+def compare(want, out):
     head, data = read(out)
     assert set(head) == set(want), set(head) ^ set(want)
     for tensor, t in head.items():
@@ -46,6 +45,19 @@ def check(name, out):
         assert NAMES[t["dtype"]] == want[tensor]["dtype"], tensor
         assert t["shape"] == want[tensor]["shape"], tensor
         assert hashlib.sha256(data[begin:end]).hexdigest() == want[tensor]["sha256"], tensor
+
+
+def load(path):
+    with open(path, encoding="utf8") as f:
+        return json.load(f)
+
+
+def check(name, out):
+    compare(load(f"{GOLDEN}/expected.json")[name] if name.endswith(".pt") else load(f"{GOLDEN}/dcp.json"), out)
+
+
+def described(path, out):
+    compare(load(path), out)
 
 
 def text(s):
@@ -120,7 +132,7 @@ def places(path, info, out):
 
 
 def main():
-    {"check": check, "big": big, "pieces": pieces, "expand": expand, "whole": whole, "places": places}[sys.argv[1]](*sys.argv[2:])
+    {"check": check, "described": described, "big": big, "pieces": pieces, "expand": expand, "whole": whole, "places": places}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":
