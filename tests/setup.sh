@@ -2,12 +2,22 @@
 # Install the Debian packages that a group of tasks needs, only those that are missing.
 #
 #   tests/setup.sh build|demo|gpu|test|more|launchers|bench|package
+#   tests/setup.sh torch      install the newest torch, safetensors and mergekit from PyPI (6 GB) into the virtual environment in the folder
+#                             TORCH_VENV, or with TORCH_VERSION=2.0.1 that torch alone; COLLCTL_TORCH_PYTHON then names its bin/python
 #   tests/setup.sh check      install nothing; is what the build needs there?
 #   tests/setup.sh GROUP --names      install nothing; print the group's packages, one a line
 #
 # Each group contains the ones before it, but bench only build and demo, and package only build. Where nothing can be
 # installed (not root, no apt), it names the packages and goes on if what they provide is found.
 set -euo pipefail
+
+if [[ ${1-} == torch ]]; then
+	: "${TORCH_VENV:?names the folder of the virtual environment}"
+	[[ -x $TORCH_VENV/bin/python ]] || python3 -m venv "$TORCH_VENV"
+	modules=(torch numpy safetensors mergekit)
+	[[ -z ${TORCH_VERSION-} ]] || modules=("torch==$TORCH_VERSION" 'numpy<2' safetensors)
+	exec "$TORCH_VENV/bin/python" -m pip install -q "${modules[@]}"
+fi
 
 build=(gcc libc6-dev make pkg-config
 	libssl-dev libjansson-dev libxxhash-dev libcurl4-openssl-dev libmicrohttpd-dev libzip-dev)
@@ -93,7 +103,7 @@ launchers) want=("${build[@]}" "${demo[@]}" "${gpu[@]}" "${test[@]}" "${more[@]}
 bench) want=("${build[@]}" "${demo[@]}" "${bench[@]}") ;;
 package) want=("${build[@]}" "${package[@]}") ;;
 *)
-	echo "usage: tests/setup.sh build|demo|gpu|test|more|launchers|bench|package|check" >&2
+	echo "usage: tests/setup.sh build|demo|gpu|test|more|launchers|bench|package|torch|check" >&2
 	exit 2
 	;;
 esac
