@@ -8,7 +8,8 @@ mean: the average of four of them on one rank (`allreduce -n 1 --op avg --no-syn
   target: 1.1 times as long; against torch.load, mean, torch.save in one process (mmap=True where torch has it), if
   $PYTHON has torch, target: 0.35 of it; and against numpy over mapped .safetensors. Peaks of memory.
 consolidate: a folder of 8 pieces of each tensor (DCP's .safetensors) into one file, target: 1.2 times `cat` of the
-  same bytes.
+  same bytes; against torch's script for it (_consolidate_hf_safetensors.py), if $PYTHON has a torch with it (2.8 or newer)
+  and safetensors.
 joint: median of 8 files of --mib / 4 MiB of f32 against their average, target: twice as long; ties, target: 4 times.
 
 All in the page cache, without sync, A B C A B C ..., medians of wall time after a round that is not counted.
@@ -65,6 +66,20 @@ with open(sys.argv[1], "wb") as f:
             total = total + (data[b:e].view(np.uint16).astype(np.uint32) << 16).view(np.float32)
         bits = np.ascontiguousarray(total / np.float32(len(heads))).view(np.uint32)
         ((bits + 0x7fff + (bits >> 16 & 1)) >> 16).astype(np.uint16).tofile(f)
+"""
+
+SCRIPT = "torch.distributed.checkpoint._consolidate_hf_safetensors"
+CONSOLIDATE = f"""
+import json, os, sys
+import safetensors.torch
+from {SCRIPT} import consolidate_safetensors_files as consolidate
+folder, out = sys.argv[1:]
+names = set()
+for name in os.listdir(folder):
+    with open(os.path.join(folder, name), "rb") as f:
+        names.update(json.loads(f.read(int.from_bytes(f.read(8), "little"))))
+os.mkdir(out)
+consolidate(folder, out, dict.fromkeys(sorted(names - {{"__metadata__"}}), 1))
 """
 
 
@@ -157,8 +172,8 @@ def show(title, results, *targets):
         print(f"  {name}: {got:.2f} {what}  <= {most}: {'yes' if got <= most else 'NO'}")
 
 
-def has_torch():
-    return subprocess.run([PYTHON, "-c", "import torch"], capture_output=True, check=False).returncode == 0
+def can_import(modules):
+    return subprocess.run([PYTHON, "-c", f"import {modules}"], capture_output=True, check=False).returncode == 0
 
 
 def allreduce(op, inputs, out, *options):
@@ -181,7 +196,7 @@ def mean(folder, a):
     cases = {"from .pt": allreduce("avg", pt, "out.safetensors"),
              "from .safetensors": allreduce("avg", st, "out.safetensors"),
              "numpy, mapped": [PYTHON, "-c", NUMPY, "out.numpy", *st]}
-    if has_torch():
+    if can_import("torch"):
         cases["torch"] = [PYTHON, "-c", TORCH, "out.torch", *pt]
     else:
         print(f"formats: {PYTHON} has no torch: not compared with it")
@@ -193,7 +208,13 @@ def consolidate(folder, a):
     write_pieces(f"{folder}/in", layout(2 * a.mib), 8, random_values("BF16", 0))
     cases = {"consolidate": [COLLCTL, "gather", "--consolidate", "-n", "1", "-q", "--no-sync", "in", "-o", "out.safetensors"],
              "cat": "cat in/* >out.cat"}
-    show(f"consolidate: 8 pieces of {a.mib // 4} MiB", compare(cases, folder, a.rounds), ("consolidate", 1.2, "cat"))
+    if can_import(f"safetensors.torch, {SCRIPT}"):
+        cases["torch's script"] = [PYTHON, "-c", CONSOLIDATE, "in", "out.torch"]
+        cases["its imports alone"] = [PYTHON, "-c", f"import safetensors.torch, {SCRIPT}"]
+    else:
+        print(f"formats: {PYTHON} has no torch with {SCRIPT}, or no safetensors: not compared with it")
+    show(f"consolidate: 8 pieces of {a.mib // 4} MiB", compare(cases, folder, a.rounds),
+         ("consolidate", 1.2, "cat"), ("consolidate", 1, "torch's script"))
 
 
 def joint(folder, a):
