@@ -145,7 +145,7 @@ GOLDEN=$ROOT/tests/golden/torch
 	cp "$GOLDEN"/model_world_size_2_rank_?.pt in
 	collctl allreduce -n 1 -q in -o out.safetensors
 	oracle torch_oracle check dcp out.safetensors
-	for name in fsdp_2.4 fsdp_2.12; do # which describe their meshes otherwise
+	for name in fsdp_2.1 fsdp_2.4 fsdp_2.12; do # which describe their meshes otherwise
 		collctl allreduce -n 1 -q "$GOLDEN/$name" -o old.safetensors
 		oracle torch_oracle check dcp old.safetensors
 	done

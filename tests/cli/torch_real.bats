@@ -1,7 +1,8 @@
 #!/usr/bin/env bats
 # Files that a real torch writes, and what it reads of ours. COLLCTL_TORCH_PYTHON names the Pythons with a torch, separated by
 # blanks; else Debian's counts, which tests/setup.sh installs for the long runs. The small files of torch 2.15 are in
-# tests/golden/torch. Tried with 1.6.0, 1.8.1, 1.13.0, 2.0.1, 2.4.1, 2.6.0, 2.9.1, 2.12.1 and 2.15.0, each of which has some of the kinds.
+# tests/golden/torch. Tried with 1.6.0, 1.8.1, 1.13.0, 2.0.1, 2.1.2, 2.2.2, 2.4.1, 2.6.0, 2.9.1, 2.11.0, 2.12.1, 2.14.1 and 2.15.0, each of which has
+# some of the kinds.
 
 load helpers
 

@@ -46,6 +46,7 @@ static const struct {
         {ANY, "DTensor"},
         {ANY, "DTensorSpec"},
         {ANY, "TensorMeta"},
+        {ANY, "TensorMetadata"},
         {ANY, "ShardOrderEntry"},
         {ANY, "Shard"},
         {ANY, "Replicate"},
