@@ -63,3 +63,18 @@ merge() { collctl allreduce -n 1 -q --no-sync "${@:2}" x.* -o "$1"; }
 	done
 	mergekit dare 0.4 2 60
 }
+
+@test "slerp is mergekit's, within rounding; nearly parallel and nearly opposite tensors are those of a line in both" {
+	local type t
+	for type in float32 bfloat16 float16; do
+		rm -rf ./*
+		mergekit make "$type" 2
+		mergekit parallel
+		set --
+		for t in 0 0.25 0.6 1; do
+			merge "slerp.$t" --op "slerp:$t"
+			set -- "$@" "slerp.$t=slerp:{\"t\": $t}"
+		done
+		mergekit check "$@"
+	done
+}

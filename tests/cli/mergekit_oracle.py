@@ -2,6 +2,7 @@
 """Merges by mergekit, of small models with the layout of Llama. For mergekit.bats; needs torch, safetensors and mergekit.
 
   mergekit_oracle.py make DTYPE N      base, x.0 ... x.N-1: folders with models of two layers (float32, bfloat16, float16)
+  mergekit_oracle.py parallel          two tensors of x.1 become nearly parallel to those of x.0, in either direction
   mergekit_oracle.py check CASE...     a case is OUT=METHOD:JSON: the whole program makes the folder OUT.mergekit by METHOD of base and all x
                                        with these parameters ("weights": a list, one number for each x); is the folder OUT the same?
   mergekit_oracle.py ties PART N       is the folder ties what mergekit makes of N models if it keeps as many elements as collctl?
@@ -11,6 +12,8 @@ What rounding may do. Let u be 2^-24. Both take differences in f32, with the sam
 weights, adds n contributions, divides, and multiplies by lambda in f32: at most n + 3 roundings, each off by at most u times the sum of all
 magnitudes that were added. collctl does this in f64. At last both add the origin and round to the type of the output, mergekit first
 to f32: half a unit in the last place each. So they differ by at most one unit of the output's type, and (n + 4) u times these magnitudes.
+slerp: mergekit's norms and dot product, in f32, have an error of some u, as has the angle divided by its sine, 0.03 at least, beyond which
+both take the line; the coefficients change less than in proportion to it. 64 u times the magnitudes of both inputs cover this.
 """
 
 import json
@@ -52,6 +55,14 @@ def make(dtype, n):
             json.dump({**CONFIG, "dtype": dtype}, f)
 
 
+def parallel():
+    """x.1 gets a tensor that is nearly parallel to that of x.0, and one that is nearly opposite."""
+    _, (first, second) = models()
+    for name, factor in ("lm_head.weight", 1.5), ("model.embed_tokens.weight", -1.5):
+        second[name] = (factor * first[name].float() + torch.randn(first[name].shape) / 256).to(first[name].dtype)
+    save_file(second, "x.1/model.safetensors", {"format": "pt"})
+
+
 def merge(case):
     """The folder that mergekit writes. It computes in f32, which is not what it does by itself with narrower models."""
     from mergekit.config import MergeConfiguration
@@ -67,7 +78,9 @@ def merge(case):
               for i, w in enumerate(weights)]
     config = {"merge_method": method, "models": inputs, "parameters": parameters, "dtype": "float32",
               "out_dtype": str(base["lm_head.weight"].dtype)[6:]}
-    if method != "linear":
+    if method == "slerp":  # of two models, and the first is its base
+        config.update(models=[{"model": "./x.0"}, {"model": "./x.1"}], base_model="./x.0")
+    elif method != "linear":
         config["base_model"] = "./base"
     run_merge(MergeConfiguration.model_validate(config), f"{out}.mergekit",
               MergeOptions(copy_tokenizer=False, allow_crimes=True, random_seed=1, quiet=True))
@@ -81,6 +94,8 @@ def spacing(t, dtype):
 
 
 def bounds(name, base, tasks, method, weights, parameters):
+    if method == "slerp":
+        return 64 * U * (tasks[0][name].double().abs() + tasks[1][name].double().abs())
     o = base[name].double()
     parts = torch.stack([w * (x[name].double() - (0 if method == "linear" else o)).abs() for w, x in zip(weights, tasks)]).sum(0)
     if method != "task_arithmetic" or parameters.get("normalize"):
@@ -146,7 +161,7 @@ def dare(part, n, count):
 
 
 def main():
-    {"make": make, "check": check, "ties": ties, "dare": dare}[sys.argv[1]](*sys.argv[2:])
+    {"make": make, "parallel": parallel, "check": check, "ties": ties, "dare": dare}[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":

@@ -23,10 +23,7 @@ import warnings
 import torch
 from torch import nn
 
-<<<<<<< HEAD
-=======
 VERSION = tuple(int(n) for n in torch.__version__.split(".")[:2])
->>>>>>> oracle
 DTYPES = ("float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 uint16 uint32 uint64 bool complex64 float8_e4m3fn "
           "float8_e5m2").split()
 CARRIED = "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu".split()  # nothing can be reduced of them
@@ -176,18 +173,10 @@ def distribute(full):
     if size == 4:
         grid = DeviceMesh("cpu", torch.arange(4).reshape(2, 2))
         ways.update(w0=(grid, [Shard(0), Shard(1)]), w1=(grid, [Replicate(), Shard(1)]), few=(grid, [Shard(1), Replicate()]))
-<<<<<<< HEAD
-    for name, (where, placements) in ways.items():
-        try:
-            out[name] = distribute_tensor(full[name], where, placements)
-        except AssertionError:
-            assert name == "few"  # torch 2.0 does not cut what has fewer rows than there are ranks
-=======
     if VERSION < (2, 3):
         del ways["few"]  # which these do not cut, or do not save
     for name, (where, placements) in ways.items():
         out[name] = distribute_tensor(full[name], where, placements)
->>>>>>> oracle
     of = type(out["w0"])
     for i, name in enumerate(n for n in full if n.startswith("type.")):  # gloo does not carry all of these types
         piece = full[name].chunk(size, i % 2)[rank].clone(memory_format=torch.contiguous_format)

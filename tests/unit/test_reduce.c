@@ -135,7 +135,8 @@ TEST_WITH(test_which_exist, reseed, NULL)
 			enum reduce_op op = (enum reduce_op)o;
 			enum dtype t = (enum dtype)i;
 			bool rounds = dtype_is_float(t), whole = dtype_is_integer(t);
-			if (reduce_is_joint(op)) /* test_joint.c */
+			if (reduce_is_joint(op) ||
+			    op == REDUCE_SLERP) /* test_joint.c, test_slerp.c */
 				continue;
 			bool defined = op >= REDUCE_BAND  ? whole
 			               : op == REDUCE_AVG ? rounds || t == DTYPE_I128

@@ -1,12 +1,7 @@
 """The tensors of dcp.json as older versions of torch save them on two ranks.
 
-<<<<<<< HEAD
-python3 make_older.py OUT        torch 2.0 (here 2.0.1): OUT/dcp_2.0, of ShardedTensors; torch 2.2 to 2.14 (here 2.4.1 and
-                                 2.12.1, which describe the mesh otherwise): OUT/fsdp_2.4 ..., of DTensors
-=======
 python3 make_older.py OUT        torch 2.0 (here 2.0.1): OUT/dcp_2.0, of ShardedTensors; torch 2.1 to 2.12 (here 2.1.2, 2.4.1
                                  and 2.12.1, which describe the mesh otherwise): OUT/fsdp_2.1 ..., of DTensors
->>>>>>> oracle
 """
 import os
 import sys
@@ -40,11 +35,7 @@ def worker(rank):
         folder = f"{OUT}/fsdp_{'.'.join(torch.__version__.split('.')[:2])}"
         mesh = DeviceMesh("cpu", [0, 1])
         for name, placement in ("w0", Shard(0)), ("w1", Shard(1)), ("rep", Replicate()):
-<<<<<<< HEAD
-            full[name] = distribute_tensor(full[name], mesh, [placement])
-=======
             full[name] = distribute_tensor(full[name].float(), mesh, [placement]).to(full[name].dtype)  # old gloo has no bf16
->>>>>>> oracle
         os.makedirs(folder, exist_ok=True)
         torch.save(full, f"{folder}/model_world_size_2_rank_{rank}.pt")
     dist.barrier()
