@@ -64,6 +64,8 @@ static int check_divergence(const struct collective *c, struct err *err)
 {
 	const struct coll_request *r = c->request;
 	const struct coll_algorithm *alg = coll_find(r->kind, r->algorithm);
+	if (r->op == REDUCE_SLERP && coll_reduces(r->kind)) /* two contributions have one order */
+		return 0;
 	for (int i = 0; alg && !r->divergent && i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
 		if (v->kind != r->kind || !vector_diverges(v, alg))
@@ -114,11 +116,39 @@ static int adopt(struct coll *life, struct err *err)
 	return c->consolidated ? consolidated_exchange(c, err) : 0;
 }
 
+/* Some operations read all inputs before the transfer. A rank that connects cannot wait for that
+ * without an end, so all wait in a round before any connects. */
+static bool prepares(const struct collective *c)
+{
+	const struct coll_request *r = c->request;
+	return coll_reduces(r->kind) && (r->op == REDUCE_TIES || r->op == REDUCE_SLERP) &&
+	       !r->dry_run && c->agreed.size > 1;
+}
+
+static bool awaits_prepared(const struct collective *c)
+{
+	return prepares(c) && c->prepared < c->agreed.size;
+}
+
+static int await_prepared(struct collective *c, struct err *err)
+{
+	struct buf none;
+	if (!prepares(c))
+		return 0;
+	buf_init(&none, 0);
+	job_caller_watches(c->life->job, true);
+	int ret = job_round(c->life->job, &none, NULL, err);
+	job_caller_watches(c->life->job, false);
+	return ret;
+}
+
 /* The ranks exchange tables of pieces before the transfer, traces after it, and what their outputs
  * need in place of it. */
 static int collect(void *ctx, int rank, struct view part, struct err *err)
 {
 	struct coll *life = ctx;
+	if (awaits_prepared(life->state))
+		return view_left(&part) ? malformed(err, "ROUND", "inputs") : 0;
 	if (update_exchanges(life->state))
 		return update_take(life->state, rank, part, err);
 	if (slerp_exchanges(life->state))
@@ -132,7 +162,10 @@ static int collect(void *ctx, int rank, struct view part, struct err *err)
 static void answer(void *ctx, int rank, struct buf *out)
 {
 	struct coll *life = ctx;
-	if (update_exchanges(life->state))
+	struct collective *c = life->state;
+	if (awaits_prepared(c))
+		c->prepared++;
+	else if (update_exchanges(c))
 		update_answer(life->state, out);
 	else if (slerp_exchanges(life->state))
 		slerp_answer(life->state, out);
@@ -274,11 +307,11 @@ static int preview(struct coll *life, struct err *err)
 static int connect_all(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
-	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 || update_copy(c, err) < 0 ||
+	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 ||
 	    written_check_data(c, err) < 0 || input_stats_scan(c, err) < 0 ||
 	    elements_prepare(c, err) < 0 || origin_prepare(c, err) < 0 || slerp_prepare(c, err) < 0)
 		return -1;
-	return drive_connect(&c->transfer.drive, err);
+	return await_prepared(c, err) < 0 ? -1 : drive_connect(&c->transfer.drive, err);
 }
 
 static int run(struct coll *life, struct err *err)
@@ -306,7 +339,7 @@ static int give_names(void *ctx, struct err *err)
 static bool may_take_long(const struct collective *c)
 {
 	return c->transfer.sink &&
-	       (c->transfer.update.coded || !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES));
+	       (update_wanted(c) || !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES));
 }
 
 /* Tell the other ranks how long this one worked while data moved. Waiting for a disk or a device is

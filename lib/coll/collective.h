@@ -90,8 +90,10 @@ struct collective {
 	struct agreement agreed;
 	struct transfer transfer;
 	/* during the agreement */
-	struct buf details;                /* this rank's offer */
-	struct tensor_table table;         /* of the tensors */
+	struct buf details;        /* this rank's offer */
+	struct tensor_table table; /* of the tensors */
+	int prepared; /* on the coordinator: ranks that know that all are prepared (await_prepared)
+	               */
 	struct planner planner;            /* at rank 0 */
 	struct view root_offer;            /* at rank 0 in a broadcast or scatter */
 	struct consolidated *consolidated; /* consolidated.h; NULL: not requested */

@@ -97,7 +97,8 @@ typedef void job_details(void *ctx, int rank, struct buf *out);
  */
 typedef void job_table(void *ctx, uint32_t page, struct buf *out);
 
-/* On the coordinator, in job_round. collect: the part of @rank has arrived; -1 fails the job.
+/* On the coordinator, in job_round. collect: the part of @rank has arrived; -1 fails the job,
+ * of which err->rank is to blame, or else @rank.
  * answer: all parts have arrived: append the answer to @rank. */
 typedef int job_collect(void *ctx, int rank, struct view part, struct err *err);
 typedef void job_answer(void *ctx, int rank, struct buf *out);

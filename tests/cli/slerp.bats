@@ -129,6 +129,17 @@ pair() {
 	[[ ! -e out.0.npy && ! -e out.1.npy ]]
 }
 
+@test "tensors without elements, for which no data move" {
+	local n
+	py <<<'save_safetensors("x.0.safetensors", {"x": np.zeros((0, 3), "f4")}); save_safetensors("x.1.safetensors", {"x": np.zeros((0, 3), "f4")})'
+	for n in 1 2 3 4 5 6 7 8 9 10; do
+		pair allreduce out --op slerp:0.5
+		pair allreduce out --op slerp:0.5 --trace t.json
+		pair reduce "out.$n" --op slerp:0.5
+	done
+	collctl verify -n 1 -q --same x.0.safetensors out.1.safetensors
+}
+
 @test "what has no meaning is refused" {
 	local t
 	oracle merge arcs make

@@ -9,25 +9,41 @@
 #define MOST 16 /* file systems of a rank; outputs seldom are on two */
 
 MESSAGE(room_entry, "ROUND", FIELD(U64, room_entry, device), FIELD(U64, room_entry, bytes),
-        FIELD(U64, room_entry, left), FIELD(U32, room_entry, files, .least = 1, .most = INT32_MAX),
+        FIELD(U64, room_entry, left), FIELD(U32, room_entry, files, .least = 1),
         FIELD(TEXT, room_entry, first));
 
 static int add(struct collective *c, int rank, const struct room_entry *e, struct err *err)
 {
-	struct room *all = &c->transfer.host_room.all;
-	const size_t before = all->n;
-	struct room_needs needs = {.host = c->agreed.host[rank],
-	                           .device = e->device,
-	                           .bytes = e->bytes,
-	                           .left = e->left,
-	                           .files = e->files,
-	                           .first = strdup(e->first)};
-	if (!needs.first)
-		return err_nomem(err, "the room for the outputs", sizeof e->first);
-	int ret = room_merge(all, &needs, err);
-	if (all->n == before) /* the name of another file is kept */
-		free((char *)needs.first);
-	return ret;
+	struct host_room *h = &c->transfer.host_room;
+	char *first = err_strdup(e->first, "the room for the outputs", err);
+	const struct room_needs needs = {.host = c->agreed.host[rank],
+	                                 .device = e->device,
+	                                 .bytes = e->bytes,
+	                                 .left = e->left,
+	                                 .first = first,
+	                                 .rank = rank,
+	                                 .files = e->files};
+	char **names = first ? err_grow(h->names, h->nnames, sizeof *names, "the room", err) : NULL;
+	if (!names) {
+		free(first);
+		return -1;
+	}
+	h->names = names;
+	names[h->nnames++] = first;
+	return room_merge(&h->all, &needs, err);
+}
+
+/* Do they fit? The culprit is the lowest rank of those whose files do not. */
+static int check(const struct host_room *h, struct err *err)
+{
+	for (size_t i = 0; i < h->all.n; i++) {
+		const struct room one = {.on = &h->all.on[i], .n = 1};
+		if (room_check(&one, err) < 0) {
+			err->rank = h->all.on[i].rank;
+			return -1;
+		}
+	}
+	return 0;
 }
 
 int host_room_take(struct collective *c, int rank, struct view part, struct err *err)
@@ -41,7 +57,7 @@ int host_room_take(struct collective *c, int rank, struct view part, struct err 
 		    add(c, rank, &e, err) < 0)
 			return -1;
 	}
-	return ++h->taken == c->agreed.size ? room_check(&h->all, err) : 0;
+	return ++h->taken == c->agreed.size ? check(h, err) : 0;
 }
 
 static void put(const struct room *room, struct buf *b)
@@ -51,7 +67,7 @@ static void put(const struct room *room, struct buf *b)
 		struct room_entry e = {.device = on->device,
 		                       .bytes = on->bytes,
 		                       .left = on->left,
-		                       .files = on->files};
+		                       .files = (uint32_t)on->files};
 		snprintf(e.first, sizeof e.first, "%s", on->first);
 		message_put(&room_entry_message, &e, b);
 	}
@@ -76,7 +92,7 @@ int host_room_check(struct collective *c, struct err *err)
 	int ret = c->transfer.sink ? sink_room(c->transfer.sink, &room, err) : 0;
 	if (ret == 0)
 		ret = room_check(&room, err);
-	if (ret == 0 && c->agreed.size > 1 && c->agreed.host)
+	if (ret == 0 && c->agreed.size > 1 && c->agreed.host && !update_wanted(c))
 		ret = exchange(c, &room, err);
 	room_release(&room);
 	return ret;
@@ -84,8 +100,9 @@ int host_room_check(struct collective *c, struct err *err)
 
 void host_room_release(struct collective *c)
 {
-	struct room *all = &c->transfer.host_room.all;
-	for (size_t i = 0; i < all->n; i++)
-		free((char *)all->on[i].first);
-	room_release(all);
+	struct host_room *h = &c->transfer.host_room;
+	for (size_t i = 0; i < h->nnames; i++)
+		free(h->names[i]);
+	free(h->names);
+	room_release(&h->all);
 }

@@ -1,6 +1,7 @@
 /*
  * In a dry run: would the outputs of all ranks of a host fit on its file systems? Each rank's own
- * are checked alone before. Internal to lib/coll; see collective.h.
+ * are checked alone before, and alone with --update, of which nobody knows beforehand what is
+ * written. Internal to lib/coll; see collective.h.
  */
 #ifndef COLLCTL_COLL_FILES_HOST_ROOM_H
 #define COLLCTL_COLL_FILES_HOST_ROOM_H
@@ -11,14 +12,16 @@
 struct collective;
 
 struct host_room {
-	struct room all; /* on the coordinator; the names are malloced */
-	int taken;       /* ranks */
+	struct room all; /* on the coordinator */
+	char **names;    /* [nnames], malloced: those in @all, and others */
+	size_t nnames;
+	int taken; /* ranks */
 };
 
 /* What a rank's outputs need on one file system: an entry of its part of the round. */
 struct room_entry {
 	uint64_t device, bytes, left;
-	int files;
+	uint32_t files;
 	char first[256];
 };
 extern const struct message room_entry_message;

@@ -73,7 +73,17 @@ int preview_make(struct collective *c, struct err *err)
 	list_outputs(c, nfiles);
 	for (int r = 0; r < c->agreed.size; r++)
 		d->npeers += d->edges[r] != 0;
-	return exec_foresee(&d->conf, &d->stats, err);
+	p->bytes_read += c->transfer.update.equal; /* copied from old files */
+	p->bytes_written += c->transfer.update.equal;
+	if (exec_foresee(&d->conf, &d->stats, err) < 0)
+		return -1;
+	if (c->request->op == REDUCE_SLERP &&
+	    coll_reduces(c->request->kind)) { /* data move twice */
+		d->stats.bytes_sent *= 2;
+		d->stats.bytes_received *= 2;
+		d->stats.messages *= 2;
+	}
+	return 0;
 }
 
 void preview_release(struct collective *c)

@@ -140,7 +140,9 @@ void slerp_store(struct collective *c, int vector, const void *sum, uint64_t pos
 
 bool slerp_exchanges(const struct collective *c)
 {
-	return c->transfer.slerp.measuring;
+	return c->request->op == REDUCE_SLERP && coll_reduces(c->request->kind) &&
+	       !c->request->dry_run && c->agreed.size > 1 &&
+	       c->transfer.slerp.answered < c->agreed.size;
 }
 
 int slerp_take(struct collective *c, struct view part, struct err *err)
@@ -170,6 +172,7 @@ static void put_squares(const struct collective *c, const double *squares, const
 void slerp_answer(struct collective *c, struct buf *out)
 {
 	put_squares(c, c->transfer.slerp.all_squares, c->transfer.slerp.all_lengthy, out);
+	c->transfer.slerp.answered++;
 }
 
 /* Ranks that store the same elements count once. */

@@ -20,6 +20,7 @@ struct vector;
 
 struct slerp {
 	bool measuring; /* the data move for the angle */
+	int answered;   /* on the coordinator: ranks that have the answer of the round */
 	/* [ntensors of the job] */
 	double (*lengths)[2]; /* of this rank's contributions; 0: not known here, or 0 */
 	double *squares;      /* |u + v|^2 as far as this rank stores it */

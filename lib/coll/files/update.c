@@ -88,7 +88,10 @@ static bool is_equal(const struct collective *c, int f, int fd, uint8_t *buf)
 	uint8_t digest[DIGEST_BYTES];
 	struct err ignored = ERR_INIT;
 	struct stat st;
-	if (want->mode == MODE_NONE || fstat(fd, &st) || (uint64_t)st.st_size != want->bytes ||
+	if (want->mode == MODE_NONE || fstat(fd, &st))
+		return false;
+	c->transfer.update.seen[f] = st;
+	if ((uint64_t)st.st_size != want->bytes ||
 	    (as.has_mode && (st.st_mode & 0777) != (as.mode & 0777)))
 		return false;
 	if (!c->request->checksum)
@@ -130,14 +133,31 @@ static int find_lacks(void *ctx, struct err *err)
 
 /* ---- rounds ---- */
 
+bool update_wanted(const struct collective *c)
+{
+	return c->request->update || c->request->delta;
+}
+
 bool update_exchanges(const struct collective *c)
 {
-	return c->transfer.update.exchanging;
+	return update_wanted(c) && c->agreed.size > 1 && !c->transfer.update.over;
+}
+
+/* The coordinator's own part says which round it is. Others may come before it. */
+static int check_said(const struct collective *c, struct err *err)
+{
+	const uint64_t *said = c->transfer.update.said;
+	const uint64_t own = said[c->agreed.rank];
+	for (int r = 0; own && r < c->agreed.size; r++)
+		if (said[r] && said[r] != own)
+			return err_rank(err, ERR_INTEGRITY, r, "a malformed ROUND message (files)");
+	return 0;
 }
 
 int update_take(struct collective *c, int rank, struct view part, struct err *err)
 {
 	struct update *u = &c->transfer.update;
+	const size_t size = (size_t)c->agreed.size;
 	const uint8_t round = view_u8(&part);
 	const uint32_t number = view_u32(&part);
 	const size_t n = view_left(&part);
@@ -147,15 +167,22 @@ int update_take(struct collective *c, int rank, struct view part, struct err *er
 	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LENGTH || n > ROUND_BYTES ||
 	    (roots && n && rank != c->agreed.root))
 		return malformed(err, "ROUND", "files");
-	if (round != u->round || number != u->number)
-		u->answer.len = 0; /* the first part of a round */
-	u->round = round;
-	u->number = number;
+	if (!u->said && !(u->said = err_calloc(size, sizeof *u->said, "the files", err)))
+		return -1;
+	if (u->parts % c->agreed.size == 0) { /* the first of a round */
+		memset(u->said, 0, size * sizeof *u->said);
+		buf_release(&u->answer);
+		buf_init(&u->answer, JOB_ROUND_MAX);
+	}
+	u->parts = u->parts % c->agreed.size + 1;
+	u->said[rank] = (uint64_t)round << 32 | number;
 	for (size_t i = 0; i < n && i < u->answer.len; i++)
 		u->answer.data[i] |= p[i];
 	if (n > u->answer.len)
 		buf_put(&u->answer, p + u->answer.len, n - u->answer.len);
-	return u->answer.failed ? err_nomem(err, "the files", n) : 0;
+	if (u->answer.failed)
+		return err_nomem(err, "the files", n);
+	return check_said(c, err);
 }
 
 void update_answer(struct collective *c, struct buf *out)
@@ -163,6 +190,15 @@ void update_answer(struct collective *c, struct buf *out)
 	const struct buf *answer = &c->transfer.update.answer;
 	if (answer->len)
 		buf_put(out, answer->data, answer->len);
+}
+
+/* Has @all the bits of @own? */
+static bool includes(const uint8_t *all, const uint8_t *own, size_t n)
+{
+	bool ok = true;
+	for (size_t i = 0; i < n; i++)
+		ok &= (all[i] & own[i]) == own[i];
+	return ok;
 }
 
 /* Exchange @all bytes in as many rounds as they need: this rank's @part (NULL: none), of which
@@ -186,7 +222,7 @@ static int send_rounds(struct collective *c, enum round round, const uint8_t *pa
 		buf_release(&b);
 		if (ret < 0)
 			return -1;
-		if (view_left(&answer) != n)
+		if (view_left(&answer) != n || (part && !includes(answer.p, part + at, n)))
 			return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
 			                "a malformed ANSWER message (files)");
 		take(&c->transfer.update, at, answer.p, n);
@@ -256,7 +292,9 @@ static void count_pieces(struct collective *c)
 		    (c->request->delta || !update_bit(u->lacks, 2 * (uint64_t)f + 1)))
 			n += bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
 	}
-	if (n > c->life->plan.memory / PIECE_MEMORY) /* all ranks have the same plan */
+	/* All ranks have the same plan. A dry run reads no contents unless it is told to. */
+	if (n > c->life->plan.memory / PIECE_MEMORY ||
+	    (c->request->dry_run && !c->request->checksum))
 		memset(u->first_piece, 0,
 		       sizeof *u->first_piece * ((size_t)c->agreed.root_files.nfiles + 1));
 	else
@@ -456,11 +494,11 @@ static int agree(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	const size_t n = (size_t)c->agreed.root_files.nfiles + 1;
-	buf_init(&u->answer, JOB_ROUND_MAX);
 	buf_init(&u->digests, SIZE_MAX / 2);
 	buf_init(&u->of_pieces, SIZE_MAX / 2);
 	buf_init(&u->of_old, SIZE_MAX / 2);
 	if (!(u->lacks = err_calloc(n, 1, "the files", err)) ||
+	    !(u->seen = err_calloc(n, sizeof *u->seen, "the files", err)) ||
 	    !(u->first_piece = err_calloc(n, sizeof *u->first_piece, "the files", err)) ||
 	    !(u->first_run = err_calloc(n, sizeof *u->first_run, "the files", err)))
 		return -1;
@@ -468,11 +506,6 @@ static int agree(struct collective *c, struct err *err)
 	    (c->request->delta && u->npieces && code_pieces(c, err) < 0))
 		return -1;
 	return shrink(c, err);
-}
-
-bool update_wanted(const struct collective *c)
-{
-	return c->request->update || c->request->delta;
 }
 
 int update_agree(struct collective *c, struct err *err)
@@ -485,19 +518,50 @@ int update_agree(struct collective *c, struct err *err)
 		return -1;
 	if (c->agreed.size == 1)
 		return 0;
-	u->exchanging = true;
 	job_caller_watches(c->life->job, true);
 	int ret = agree(c, err);
 	job_caller_watches(c->life->job, false);
-	u->exchanging = false;
+	u->over = true;
 	return ret;
 }
 
-int update_copy(struct collective *c, struct err *err)
+static bool same_file(const struct stat *a, const struct stat *b)
 {
-	return c->transfer.update.equal
-	               ? job_run_in_thread(c->life->job, update_copy_pieces, c, err)
-	               : 0;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
+	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+}
+
+/* Are the files that are left what they were when they were compared? */
+static int check_kept(const struct collective *c, struct err *err)
+{
+	const struct update *u = &c->transfer.update;
+	for (int f = 0; f < c->agreed.root_files.nfiles && u->nequal; f++) {
+		const int file = files_place(c, 0, (size_t)f)->file;
+		struct stat st;
+		if (sink_fate(c->transfer.sink, file) != SINK_EQUAL)
+			continue;
+		const int fd = sink_open_old(c->transfer.sink, file);
+		const bool same = fd >= 0 && fstat(fd, &st) == 0 && same_file(&st, &u->seen[f]);
+		if (fd >= 0)
+			close(fd);
+		if (!same)
+			return err_set(err, ERR_INPUT,
+			               "%s: has changed since the ranks compared their copies: run "
+			               "it again",
+			               sink_path(c->transfer.sink, file));
+	}
+	return 0;
+}
+
+int update_finish(struct collective *c, struct err *err)
+{
+	if (!c->transfer.sink || !update_wanted(c))
+		return 0;
+	if (update_decode(c, err) < 0 ||
+	    (c->transfer.update.equal && update_copy_pieces(c, err) < 0))
+		return -1;
+	return check_kept(c, err);
 }
 
 void update_release(struct collective *c)
@@ -506,6 +570,8 @@ void update_release(struct collective *c)
 	free(u->lacks_piece);
 	free(u->lacks_base);
 	free(u->own);
+	free(u->said);
+	free(u->seen);
 	if (u->lacks && u->spool >= 0) /* update_agree was called */
 		close(u->spool);
 	free(u->first_piece);

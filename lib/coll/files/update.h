@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
@@ -29,14 +30,17 @@ struct collective;
 #define UPDATE_PIECE (1ull << 20) /* bytes; the last piece of a file may have fewer */
 
 struct update {
-	bool exchanging;
-	uint8_t round; /* on the coordinator: of the last part, and its number among those alike */
-	uint32_t number;
-	struct buf answer; /* on the coordinator: to that round */
+	bool over; /* there are no more rounds */
+	/* On the coordinator, of a round: the ranks' parts so far; what they have, as bytes of the
+	 * parts; the answer. */
+	int parts;
+	uint64_t *said; /* [size]; 0: no part yet */
+	struct buf answer;
 	/* Bits, the lowest first. Of this rank, and then of any rank: */
 	uint8_t *lacks; /* [2 * files + 1]: the file is not as the root's; there is no old version;
 	                   at the end: there is no libzstd */
 	uint8_t *lacks_piece, *lacks_base; /* [npieces] */
+	struct stat *seen; /* [files]: this rank's files, as compared, if they are equal */
 	/* Digests. Of OLD's pieces zeros are: OLD has no such piece; of this rank's likewise. */
 	struct buf digests;           /* of the root's files */
 	struct buf of_pieces, of_old; /* of the pieces of all files that have some */
@@ -63,9 +67,10 @@ bool update_wanted(const struct collective *);
 /* Once the outputs have names: find what all ranks have, leave it out of the vector, and keep the
  * files that are equal. Nothing without --update. */
 int update_agree(struct collective *, struct err *err);
-/* Once the outputs are open: copy the pieces that are not sent from the old files. ERR_OUTPUT: an
- * old file has changed meanwhile. */
-int update_copy(struct collective *, struct err *err);
+/* Before the outputs are sealed: decode the pieces, copy those that are not sent from the old
+ * files, and look at the files that are kept. ERR_INPUT: one has changed meanwhile. May take long.
+ */
+int update_finish(struct collective *, struct err *err);
 /* job_collect and job_answer of its rounds. */
 bool update_exchanges(const struct collective *);
 int update_take(struct collective *, int rank, struct view part, struct err *err);
@@ -103,7 +108,7 @@ int update_digest_old(void *collective, struct err *err);
 void update_find_bases(struct collective *);
 int update_encode(void *collective, struct err *err);
 /* Write the pieces of the spool to the outputs. Nothing unless they are coded. ERR_INTEGRITY: the
- * stream is damaged; ERR_OUTPUT: an old file has changed. In such a thread. */
+ * stream is damaged; ERR_INPUT: an old file has changed. In such a thread. */
 int update_decode(struct collective *, struct err *err);
 
 static inline bool update_bit(const uint8_t *bits, uint64_t i)

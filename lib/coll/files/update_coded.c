@@ -79,14 +79,14 @@ static void free_versions(struct versions *v)
 
 /* Read a piece that the ranks have compared: it has the digest @want. */
 static int read_again(int fd, const char *path, const struct update_piece *p, const uint8_t *want,
-                      uint8_t *buf, enum err_code code, struct err *err)
+                      uint8_t *buf, struct err *err)
 {
 	uint8_t digest[DIGEST_BYTES];
 	if (update_digest(fd, path, p->at, p->n, buf, digest, err) < 0)
 		return -1;
 	if (memcmp(digest, want, sizeof digest) == 0)
 		return 0;
-	return err_set(err, code,
+	return err_set(err, ERR_INPUT,
 	               "%s: has changed since the ranks compared their copies: run it again", path);
 }
 
@@ -193,10 +193,9 @@ static int encode_piece(void *ctx, const struct update_piece *p, struct err *err
 	if (!update_bit(u->lacks_piece, p->i))
 		return 0;
 	if (read_again(v->in->fd, v->in->name, p, u->of_pieces.data + p->i * DIGEST_BYTES, v->piece,
-	               ERR_INPUT, err) < 0 ||
-	    (based &&
-	     read_again(v->old, v->c->request->delta, p, u->of_old.data + p->i * DIGEST_BYTES,
-	                v->base, ERR_INPUT, err) < 0))
+	               err) < 0 ||
+	    (based && read_again(v->old, v->c->request->delta, p,
+	                         u->of_old.data + p->i * DIGEST_BYTES, v->base, err) < 0))
 		return -1;
 	const size_t n =
 	        coding_encode(v->coder, v->piece, based ? v->base : NULL, p->n, 0, v->coded + HEAD);
@@ -266,8 +265,8 @@ static int decode(struct versions *v, const struct update_piece *p, size_t bytes
 	const bool based = !update_bit(u->lacks_base, p->i);
 	struct err why = ERR_INIT;
 	XXH128_canonical_t digest;
-	if (based && read_again(v->old, path, p, u->of_old.data + p->i * DIGEST_BYTES, v->base,
-	                        ERR_OUTPUT, err) < 0)
+	if (based &&
+	    read_again(v->old, path, p, u->of_old.data + p->i * DIGEST_BYTES, v->base, err) < 0)
 		return -1;
 	if (coding_decode(v->coder, v->coded, bytes, based ? v->base : NULL, v->piece, p->n, &why) <
 	    0)
@@ -293,8 +292,7 @@ static int decode_piece(void *ctx, const struct update_piece *p, struct err *err
 		return -1;
 	if (d->v.in) { /* the root has the piece */
 		if (read_again(d->v.in->fd, d->v.in->name, p,
-		               u->of_pieces.data + p->i * DIGEST_BYTES, d->v.piece, ERR_INPUT,
-		               err) < 0)
+		               u->of_pieces.data + p->i * DIGEST_BYTES, d->v.piece, err) < 0)
 			return -1;
 		return sink_pwrite(sink, file, d->v.piece, p->n, p->at, err);
 	}

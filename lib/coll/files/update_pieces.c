@@ -119,7 +119,7 @@ static int copy_piece(void *ctx, const struct update_piece *p, struct err *err)
 		return 0;
 	if (is_equal(o, p, &why))
 		return sink_pwrite(sink, o->file, o->buf, p->n, p->at, err);
-	return err_set(err, ERR_OUTPUT,
+	return err_set(err, ERR_INPUT,
 	               "%s: has changed since the ranks compared their copies: run it again",
 	               sink_path(sink, o->file));
 }

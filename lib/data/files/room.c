@@ -1,6 +1,7 @@
 #include "lib/data/files/room.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,8 +44,10 @@ int room_merge(struct room *r, const struct room_needs *needs, struct err *err)
 	struct room_needs *on = needs_on(r, needs->host, needs->device, err);
 	if (!on)
 		return -1;
-	if (!on->files)
+	if (!on->files || needs->rank < on->rank) {
 		on->first = needs->first;
+		on->rank = needs->rank;
+	}
 	on->files += needs->files;
 	if (needs->left < on->left)
 		on->left = needs->left;
@@ -97,8 +100,8 @@ int room_check(const struct room *r, struct err *err)
 		if (on->bytes <= on->left)
 			continue;
 		if (on->files > 1)
-			snprintf(others, sizeof others, " and %d other output%s", on->files - 1,
-			         on->files > 2 ? "s" : "");
+			snprintf(others, sizeof others, " and %" PRIu64 " other output%s",
+			         on->files - 1, on->files > 2 ? "s" : "");
 		return err_set(err, ERR_OUTPUT,
 		               "%s%s: No space left on device: %s %s, and the file system has %s "
 		               "left: make room, or write to another one",

@@ -20,8 +20,9 @@ struct room {
 		int host;        /* of several hosts' needs (room_merge) */
 		uint64_t device; /* st_dev */
 		uint64_t bytes, left;
-		const char *first; /* a file on it; borrowed */
-		int files;
+		const char *first; /* a file on it, of the lowest rank; borrowed */
+		int rank;          /* of that file; 0 within one rank */
+		uint64_t files;
 	} * on;
 	size_t n;
 };

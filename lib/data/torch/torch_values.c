@@ -492,6 +492,9 @@ static int place_piece(struct walk *w, const struct pickle_value *spec, struct t
 		return refuse(w, "is a DTensor whose mesh is described in an unknown way");
 	if (!usual_order(field(spec, "shard_order")))
 		return refuse(w, "is a DTensor whose shards are in an order that is not read");
+	const struct pickle_value *order = field(spec, "shard_order");
+	const bool unordered = !order || order->kind == PICKLE_NONE;
+	uint64_t sharded = 0; /* a bit for each dimension */
 	for (int i = 0; i < n; i++) {
 		const struct pickle_value *p = placements->items[i];
 		uint64_t axis;
@@ -502,6 +505,11 @@ static int place_piece(struct walk *w, const struct pickle_value *spec, struct t
 			return refuse(w, "is a DTensor that is neither sharded nor replicated");
 		if (!parts[i] || part[i] >= parts[i])
 			return refuse(w, "is a DTensor whose mesh is described in an unknown way");
+		/* FSDP of a tensor that another axis has cut before cuts it in the other order. */
+		if (unordered && sharded >> axis & 1)
+			return refuse(w, "is a DTensor that two axes of the mesh cut along one "
+			                 "dimension, and it does not say in which order");
+		sharded |= UINT64_C(1) << axis;
 		cut(t, axis, part[i], parts[i]);
 	}
 	return 0;

@@ -261,11 +261,14 @@ static void end_round(struct coord *c)
 static bool take_round(struct member *m, struct view v)
 {
 	const struct job_callbacks *callbacks = m->coord->conf.callbacks;
-	struct err e = {0};
+	struct err e = ERR_INIT;
 	if (m->in_round || m->voted || !callbacks->collect)
 		return false;
 	if (callbacks->collect(callbacks->ctx, m->rank, v, &e) < 0) {
-		fail_of(m, &e, PHASE_RUN);
+		if (e.rank == ERR_RANK_SELF) /* else it names another rank */
+			fail_of(m, &e, PHASE_RUN);
+		else
+			coord_fail(m->coord, &e, PHASE_RUN);
 		return true;
 	}
 	m->in_round = true;

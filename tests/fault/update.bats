@@ -1,0 +1,116 @@
+#!/usr/bin/env bats
+# broadcast --update and --delta with files that change meanwhile, and with ranks that lie. Numbers are the rows of the table of
+# faults.
+
+# shellcheck disable=SC2016 # for the whole file: ranks expand their own variables
+load ../cli/helpers
+
+# weights NAME SEED: OLD is the weights without changes
+weights() {
+	"$PYTHON" - "$@" <<-'END'
+		import sys, numpy as np
+		r = np.random.default_rng(4)
+		w = (r.normal(size=1500000) * 0.02).astype("f4")
+		if len(sys.argv) > 2:
+		    i = np.random.default_rng(int(sys.argv[2])).random(len(w)) < 0.02
+		    w[i] += np.float32(1e-4)
+		w.tofile(sys.argv[1])
+	END
+}
+
+@test "92: an old version that changes between the comparison and its use: 3, with its name, and no output; the next run is right" {
+	weights OLD
+	weights new 7
+	cp OLD out.1
+	mkfifo said
+	# At this rate the differences are on their way for seconds after the ranks have compared.
+	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1 || own=new
+		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 20K --delta OLD new -o "$own"' "$COLLCTL" >said 2>&1 &
+	STARTED+=($!)
+	local line all=
+	while read -r line; do
+		all+=$line$'\n'
+		[[ $line != *' are sent as '* ]] || printf 'ZZZZ' | dd of=out.1 bs=1 seek=5000000 conv=notrunc status=none
+	done <said
+	local rc=0
+	wait "${STARTED[-1]}" || rc=$?
+	((rc == 3)) || fail "$rc: $all"
+	[[ $all == *'rank 1: '*'out.1: has changed since the ranks compared'* ]] || fail "$all"
+	assert_equal "$(dd if=out.1 bs=1 skip=5000000 count=4 status=none)" ZZZZ
+	assert_equal "$(find . -name '.*' -type f)" ''
+	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1 || own=new
+		exec "$0" broadcast -q --raw-file --delta OLD new -o "$own"' "$COLLCTL"
+	cmp new out.1
+}
+
+@test "92: a file that was left because it is as the root's, and changes before the job ends: 3, with its name, and no new file" {
+	mkdir src
+	head -c 300000 /dev/urandom >src/big
+	echo small >src/small
+	cp -rp src out.1
+	head -c 300000 /dev/urandom >src/big
+	cp out.1/big old
+	mkfifo said
+	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1/ || own=src/
+		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 80K --update src/ -o "$own"' "$COLLCTL" >said 2>&1 &
+	STARTED+=($!)
+	local line all=
+	while read -r line; do
+		all+=$line$'\n'
+		[[ $line != *'1 of 2 files are as the root'* ]] || echo EVIL >out.1/small
+	done <said
+	local rc=0
+	wait "${STARTED[-1]}" || rc=$?
+	((rc == 3)) || fail "$rc: $all"
+	[[ $all == *'rank 1: '*'out.1/small: has changed since the ranks compared'* ]] || fail "$all"
+	cmp old out.1/big
+	assert_equal "$(<out.1/small)" EVIL
+}
+
+# hostile LIE OPTION...: three ranks; rank 1 changes what it sends in a ROUND (hostile_rank.c)
+hostile() {
+	local lie=$1 r wrap own
+	shift
+	[[ -x ${COLLCTL%/*}/fault/hostile_rank ]] || skip "no ${COLLCTL%/*}/fault/hostile_rank: make unit"
+	make_hostfile hosts 3
+	for r in 0 1 2; do
+		wrap=("$COLLCTL") own=out.$r
+		((r == 1)) && wrap=(env "ROUND=$lie" "${COLLCTL%/*}/fault/hostile_rank")
+		((r == 0)) && own=new
+		spawn_rank "$r" "${wrap[@]}" broadcast --raw-file --insecure "$@" -H hosts -r "$r" new -o "$own"
+	done
+	wait_ranks
+}
+
+# A part is u8 what it has, u32 number, and bits or digests.
+@test "37: a rank that sends what it cannot have, or another part than it is asked for: 10, with the rank; the outputs stay" {
+	local lie
+	weights OLD
+	weights new 7
+	# no such kind, kinds of the root, a kind out of its turn, another number
+	for lie in 0:0:0 0:0:8 0:0:1 0:0:3 0:0:7 0:0:4 0:1:1 1:0:2 1:4:9 2:0:6; do
+		cp OLD out.1
+		cp OLD out.2
+		hostile "$lie" --delta OLD
+		assert_rank 0 10 'rank 1: '
+		cmp OLD out.2
+	done
+	hostile 9:0:0 --delta OLD # no lie
+	assert_ranks 3 0
+	cmp new out.2
+}
+
+@test "37: a rank that says that it has what it lacks harms itself alone, and one that lacks all costs time" {
+	weights OLD
+	weights new 7
+	cp OLD out.1
+	cp OLD out.2
+	hostile 0:5:0 --update # it lacks no file
+	assert_rank 0 0
+	assert_rank 2 0
+	cmp new out.2
+	cp OLD out.2
+	hostile 0:5:255 --update
+	assert_rank 2 0
+	cmp new out.2
+}
