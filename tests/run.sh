@@ -3,10 +3,10 @@
 #
 #   tests/run.sh [--more | --part PART] [--list] [REGEX]     REGEX: only the suites whose name matches (builds always run)
 #
-# Without --more, what proves the product (`make check`): a build of gcc and one with the sanitizers of addresses and of
-# undefined behaviour; commands, units, faults, simulation, launchers. With --more, what the developers check besides
-# (`make check-more`): the thread sanitizer, clang, aarch64, the fuzzers, the bugs planted in the simulation, the plug-in of the CUDA
-# toolkit, the formats of the sources, the programs that run the tests.
+# Without --more, what proves the product (`make check`): a build of gcc; commands, units, faults, simulation, launchers. With --more,
+# what the developers check besides (`make check-more`): builds with the sanitizers of addresses and undefined behaviour, and of
+# threads, clang, aarch64, the fuzzers, the bugs planted in the simulation, the plug-in of the CUDA toolkit, the torch of this machine,
+# the formats of the sources, the programs that run the tests.
 # --list prints each suite's name and its command, separated by a tab, and runs nothing.
 #
 # The parts of the long runs, which have both, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
@@ -325,6 +325,7 @@ tests() { # FOLDER PREFIX DIR [BATS OPTIONS...]: every test in tests/FOLDER agai
 	shift 3
 	for file in tests/"$folder"/*.bats; do
 		name=${file#tests/} env=() options=("$@")
+		[[ $name != cli/torch_real.bats || $more == 1 ]] || continue # torch alone takes seconds to start
 		# plan computes for minutes under sanitizers what the unit tests compute there, too.
 		if [[ -n $prefix && $name =~ /(plan|price)\.bats$ ]]; then
 			((long)) || continue
@@ -392,6 +393,8 @@ if runs commands faults units && build gcc build "$goals"; then
 		later gpu/runtime 600 one bash -c check_runtime
 		later gpu/elements 600 one bash -c check_elements
 		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
+		((product)) || later cli/torch_real 1800 tap env COLLCTL="$PWD/build/collctl" BATS_TEST_TIMEOUT=600 \
+			"${fixed[@]}" bats --tap tests/cli/torch_real.bats
 		later arm64 1800 tap env COLLCTL="$PWD/build/collctl" tests/arm64.sh
 	fi
 	if runs commands && ((product)); then
@@ -416,7 +419,7 @@ fi
 if ((more)) && runs units && build clang build-clang 'all unit' CC=clang NVCC= CFLAGS="-O$((long ? 1 : 0)) -g1"; then
 	((long == 0)) || units clang/unit build-clang ''
 fi
-if ((product)) && runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then
+if ((more)) && runs asan-commands asan-faults asan-units && build asan build-asan 'all unit' SANITIZE=address,undefined CFLAGS='-O1 -g1'; then
 	all_of asan/ build-asan $((long ? 120 : 0)) "$( ((long)) || echo 'verify|simulate|figures|mutants|radix')" "${sanitized[@]}"
 fi
 if ((more)) && runs tsan-commands tsan-faults tsan-units && build tsan build-tsan 'all unit' SANITIZE=thread CFLAGS='-O1 -g1'; then

@@ -17,8 +17,8 @@ help:
 	@echo 'make demo             install missing packages, build, run an example job in demo/'
 	@echo 'make clean            remove $(BUILD)/'
 	@echo
-	@echo 'make check            install what the tests need, build, run the tests of the product: some 13 minutes'
-	@echo 'make check-more       what developers check besides, at most 15 minutes: thread sanitizer, clang, aarch64,'
+	@echo 'make check            install what the tests need, build, run the tests of the product: at most 10 minutes'
+	@echo 'make check-more       what developers check besides, at most 15 minutes: sanitizers, clang, aarch64,'
 	@echo '                      fuzzers, planted bugs, the plug-in for GPUs with the CUDA toolkit, formats'
 	@echo 'make check-long       run all long tests, for hours; PART=NAME runs one part, at most 45 minutes;'
 	@echo '                      PART=i/n runs the i-th of n shares of these parts:'

@@ -24,6 +24,20 @@ else
 	load_libraries
 fi
 
+# Bats calls this before each command, to say where a test failed: up to a third of a file's processor time. This does what
+# its own does on Linux, but names the line of the test where a helper fails, and not that of the helper.
+if declare -F bats_debug_trap bats_capture_stack_trace bats_emit_trace >/dev/null; then
+	# shellcheck disable=SC2034 # for bats
+	bats_debug_trap() { # PATH
+		[[ $1 != "$BATS_ROOT"/lib* && $1 != */helpers.bash && -z ${BATS_INTERRUPTED+x}${BATS_TIMED_OUT+x} ]] || return 0
+		BATS_DEBUG_LASTLAST_STACK_TRACE=("${BATS_DEBUG_LAST_STACK_TRACE[@]}")
+		BATS_DEBUG_LAST_LINENO=("${BASH_LINENO[@]}")
+		BATS_DEBUG_LAST_SOURCE=("${BASH_SOURCE[@]}")
+		bats_capture_stack_trace
+		((BATS_TRACE_LEVEL == 0)) || bats_emit_trace
+	}
+fi
+
 HELPERS_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 ROOT=$(cd "$HELPERS_DIR/../.." && pwd)
 COLLCTL=$(realpath -m "${COLLCTL:-$ROOT/build/collctl}")

@@ -193,7 +193,7 @@ static bool survives_a_lie(const struct problem *p, const struct timing *t)
 	struct err err = {0};
 	int failed = -1;
 	bool same = true;
-	struct timing ease = at_ease;
+	struct timing ease = ease_of(p);
 	ease.windows = t->windows;
 	run(&easy, p, &ease);
 	world_init(&other, p, t);

@@ -5,6 +5,12 @@
 #include "algorithms/table.h"
 #include "tests/unit/exec_oracle.h"
 
+#ifdef COLLCTL_SANITIZED /* ten times slower: a sample of the bytes */
+#define STEP 3
+#else
+#define STEP 1
+#endif
+
 /* Run @l with a fault on the lane from -> to: rank @to must fail with ERR_INTEGRITY and blame
  * @from. */
 static void must_notice(const struct list *l, const struct timing *t, enum fault fault, int from,
@@ -40,7 +46,7 @@ static uint64_t lane_bytes(const struct list *l, const struct timing *t, int fro
 	return n;
 }
 
-/* Every byte of every lane, trailers among them. Memory that is lent has no checksums. */
+/* Every STEP-th byte of every lane, trailers among them. Memory that is lent has no checksums. */
 static void damage_everywhere(const struct list *l, bool lends)
 {
 	struct timing t = {.streams = 2, .capacity = 4096, .seed = 5, .lends = lends};
@@ -48,7 +54,7 @@ static void damage_everywhere(const struct list *l, bool lends)
 	for (int from = 0; from < size; from++)
 		for (int to = 0; to < size; to++) {
 			uint64_t n = from == to ? 0 : lane_bytes(l, &t, from, to);
-			for (uint64_t at = 0; at < n; at++) {
+			for (uint64_t at = (uint64_t)to % STEP; at < n; at += STEP) {
 				if (!lends)
 					must_notice(l, &t, FAULT_FLIP, from, to, at);
 				must_notice(l, &t, FAULT_CUT, from, to, at);
