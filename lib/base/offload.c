@@ -33,6 +33,7 @@ int offload_start(struct offload *o, int (*fn)(void *ctx, struct err *err), void
                   struct err *err)
 {
 	memset(o, 0, sizeof *o);
+	o->parent = own;
 	o->fn = fn;
 	o->ctx = ctx;
 	o->err.rank = ERR_RANK_SELF;
@@ -53,7 +54,10 @@ void offload_stop(struct offload *o)
 
 int offload_stopped(struct err *err)
 {
-	return own && atomic_load(&own->stop) ? err_set(err, ERR_OTHER, "was cancelled") : 0;
+	for (const struct offload *o = own; o; o = o->parent)
+		if (atomic_load(&o->stop))
+			return err_set(err, ERR_OTHER, "was cancelled");
+	return 0;
 }
 
 int offload_finish(struct offload *o, struct err *err)

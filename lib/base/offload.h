@@ -16,6 +16,7 @@
 #include "lib/base/err.h"
 
 struct offload {
+	const struct offload *parent; /* on whose thread it was started; NULL: on no such thread */
 	pthread_t thread;
 	int (*fn)(void *ctx, struct err *err);
 	void *ctx;
@@ -32,8 +33,8 @@ int offload_start(struct offload *, int (*fn)(void *ctx, struct err *err), void 
                   struct err *err);
 /* Ask fn to end early. */
 void offload_stop(struct offload *);
-/* fn calls this from time to time and ends if it returns -1. -1 after offload_stop: ERR_OTHER; else
- * 0. On any other thread: 0. */
+/* fn calls this from time to time and ends if it returns -1. -1 after offload_stop, also of the
+ * offload that has started this one: ERR_OTHER; else 0. On any other thread: 0. */
 int offload_stopped(struct err *err);
 /* Wait until fn has returned. Returns its result, with its error in *err. */
 int offload_finish(struct offload *, struct err *err);

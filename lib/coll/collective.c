@@ -217,16 +217,23 @@ static int list_vectors(struct collective *c, struct err *err)
 	return 0;
 }
 
+int collective_threads(const struct collective *c)
+{
+	cpu_set_t allowed;
+	if (c->request->threads)
+		return c->request->threads;
+	return sched_getaffinity(0, sizeof allowed, &allowed) == 0
+	               ? CPU_COUNT(&allowed) / job_ranks_here(c->life->job)
+	               : 0;
+}
+
 /* One thread runs the streams if others would take processors from the host's other ranks. Devices
  * and a limit of the rate belong to one thread. */
 static int count_threads(const struct collective *c)
 {
-	int streams = (int)c->life->plan.streams, threads = c->request->threads;
-	cpu_set_t allowed;
+	const int streams = (int)c->life->plan.streams, threads = collective_threads(c);
 	if (c->life->devices || c->request->settings.limit_rate)
 		return 1;
-	if (!threads && sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-		threads = CPU_COUNT(&allowed) / job_ranks_here(c->life->job);
 	return threads < streams ? threads : streams;
 }
 

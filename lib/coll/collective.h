@@ -99,6 +99,11 @@ struct collective {
 	struct consolidated *consolidated; /* consolidated.h; NULL: not requested */
 };
 
+/* The threads that this rank may use at a time: --threads, or its share of the processors, perhaps
+ * 0.
+ */
+int collective_threads(const struct collective *);
+
 #define STAGING      (256u << 10) /* bytes of a file thread's conversion buffer */
 #define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
 

@@ -7,8 +7,9 @@
 #include "lib/data/kernels/delta.h"
 #include "lib/data/kernels/kth.h"
 
-/* Inputs whose differences are counted in one pass, because each needs KTH_BUCKETS counts. */
-#define RANKED 8
+/* Inputs whose differences are counted at a time, because each needs KTH_BUCKETS counts. */
+#define RANKED  8
+#define THREADS 4
 /* A sample has KTH_SAMPLE elements in blocks of @SAMPLED. */
 #define SAMPLED 256
 #define MOST    (STAGING / sizeof(double)) /* elements that are read at once */
@@ -17,9 +18,12 @@ struct ranking {
 	const struct collective *c;
 	uint8_t *x, *origin; /* STAGING bytes each */
 	uint8_t *d;          /* differences: KTH_SAMPLE elements */
-	uint64_t *count;     /* [RANKED * KTH_BUCKETS] */
+	uint64_t *count;     /* [most * KTH_BUCKETS] */
 	struct kth kth[RANKED];
-	int first, n; /* the local inputs that are ranked */
+	int begin, end,
+	        most; /* the local inputs of this thread, of which it ranks so many at a time */
+	int first, n; /* those that are ranked */
+	struct offload thread;
 };
 
 /* Read @n elements of the tensor @t of @d from element @at on. */
@@ -134,8 +138,8 @@ static int rank_tensor(struct ranking *k, const struct vector *v, size_t index, 
 
 static int rank_vector(struct ranking *k, const struct vector *v, uint64_t *least, struct err *err)
 {
-	for (k->first = 0; k->first < v->ninputs; k->first += k->n) {
-		k->n = v->ninputs - k->first < RANKED ? v->ninputs - k->first : RANKED;
+	for (k->first = k->begin; k->first < k->end; k->first += k->n) {
+		k->n = k->end - k->first < k->most ? k->end - k->first : k->most;
 		for (size_t i = 0; i < v->ntensors; i++)
 			if (rank_tensor(k, v, k->c->agreed.tensors[v->tensors[i]].index,
 			                &least[(size_t)k->first * v->ntensors + i], v->ntensors,
@@ -145,7 +149,19 @@ static int rank_vector(struct ranking *k, const struct vector *v, uint64_t *leas
 	return 0;
 }
 
-static int rank_all(struct ranking *k, struct collective *c, struct err *err)
+/* The inputs of one thread. */
+static int rank_all(void *ctx, struct err *err)
+{
+	struct ranking *k = ctx;
+	const struct collective *c = k->c;
+	for (int i = 0; i < c->agreed.nvectors; i++)
+		if (vector_is_delta(&c->agreed.vectors[i], c->request) &&
+		    rank_vector(k, &c->agreed.vectors[i], c->transfer.origin.least[i], err) < 0)
+			return -1;
+	return 0;
+}
+
+static int make_least(struct collective *c, struct err *err)
 {
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
@@ -154,25 +170,66 @@ static int rank_all(struct ranking *k, struct collective *c, struct err *err)
 			continue;
 		*least = err_calloc((size_t)v->ninputs * v->ntensors + 1, sizeof **least,
 		                    "the magnitudes", err);
-		if (!*least || rank_vector(k, v, *least, err) < 0)
+		if (!*least)
 			return -1;
 	}
 	return 0;
 }
 
+static int make_ranking(struct ranking *k, struct err *err)
+{
+	k->x = err_malloc(STAGING, "staging", err);
+	k->origin = err_malloc(STAGING, "staging", err);
+	k->d = err_malloc(KTH_SAMPLE * sizeof(double), "the magnitudes", err);
+	k->count =
+	        err_calloc((size_t)k->most * KTH_BUCKETS, sizeof *k->count, "the magnitudes", err);
+	return k->x && k->origin && k->d && k->count ? 0 : -1;
+}
+
+/* Each of @n threads, this one among them, ranks some of the inputs. */
+static int rank_in_threads(struct collective *c, struct ranking *k, int n, struct err *err)
+{
+	const int inputs = c->transfer.ninputs;
+	int started = 1, ret = make_least(c, err);
+	for (int i = 0; i < n && ret == 0; i++) {
+		k[i] = (struct ranking){.c = c,
+		                        .begin = inputs * i / n,
+		                        .end = inputs * (i + 1) / n,
+		                        .most = RANKED / n};
+		ret = make_ranking(&k[i], err);
+	}
+	while (started < n && ret == 0) {
+		ret = offload_start(&k[started].thread, rank_all, &k[started], err);
+		started += ret == 0;
+	}
+	if (ret == 0)
+		ret = rank_all(&k[0], err);
+	for (int i = 1; i < started; i++) {
+		if (ret < 0)
+			offload_stop(&k[i].thread);
+		if (offload_finish(&k[i].thread, err) < 0)
+			ret = -1;
+	}
+	for (int i = 0; i < n; i++) {
+		free(k[i].x);
+		free(k[i].origin);
+		free(k[i].d);
+		free(k[i].count);
+	}
+	return ret;
+}
+
 int ties_prepare(void *collective, struct err *err)
 {
 	struct collective *c = collective;
-	struct ranking k = {
-	        .c = c,
-	        .x = err_malloc(STAGING, "staging", err),
-	        .origin = err_malloc(STAGING, "staging", err),
-	        .d = err_malloc(KTH_SAMPLE * sizeof(double), "the magnitudes", err),
-	        .count = err_calloc(RANKED * KTH_BUCKETS, sizeof *k.count, "the magnitudes", err)};
-	int ret = k.x && k.origin && k.d && k.count ? rank_all(&k, c, err) : -1;
-	free(k.x);
-	free(k.origin);
-	free(k.d);
-	free(k.count);
+	const int inputs = c->transfer.ninputs, threads = collective_threads(c);
+	int n = threads < THREADS ? threads : THREADS;
+	struct ranking *k;
+	n = n < inputs ? n : inputs;
+	n = n > 1 ? n : 1;
+	if (!(k = err_calloc((size_t)n, sizeof *k, "the threads", err)))
+		return -1;
+	const int ret = rank_in_threads(c, k, n, err);
+	free(k);
 	return ret;
 }

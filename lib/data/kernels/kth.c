@@ -9,14 +9,19 @@
 #define SAMPLE_BITS 11 /* buckets that stay in the first-level cache */
 
 #define COUNT(U)                                                                          \
+	/* At most BLOCK elements. Those in the range are found without branches. */      \
 	static inline void tally_##U(struct kth *r, const U *d, size_t n)                 \
 	{                                                                                 \
 		const U most = (U)-1 >> 1, low = (U)r->low;                               \
+		const U width = (U)((U)1 << r->bits << r->shift);                         \
+		U found[BLOCK];                                                           \
+		size_t k = 0;                                                             \
 		for (size_t i = 0; i < n; i++) {                                          \
-			const uint64_t bucket = (U)((d[i] & most) - low) >> r->shift;     \
-			if (bucket >> r->bits == 0)                                       \
-				r->count[bucket]++;                                       \
+			found[k] = (U)((d[i] & most) - low);                              \
+			k += found[k] < width;                                            \
 		}                                                                         \
+		for (size_t i = 0; i < k; i++)                                            \
+			r->count[found[i] >> r->shift]++;                                 \
 	}                                                                                 \
 	KERNEL static void count_##U(struct kth *r, const U *d, size_t n)                 \
 	{                                                                                 \
