@@ -23,9 +23,9 @@ weights() {
 	weights new 7
 	cp OLD out.1
 	mkfifo said
-	# At this rate the differences are on their way for seconds after the ranks have compared.
+	# At this rate the differences are on their way for some ten seconds after the ranks have compared.
 	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1 || own=new
-		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 20K --delta OLD new -o "$own"' "$COLLCTL" >said 2>&1 &
+		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 8K --delta OLD new -o "$own"' "$COLLCTL" >said 2>&1 &
 	STARTED+=($!)
 	local line all=
 	while read -r line; do
@@ -52,7 +52,7 @@ weights() {
 	cp out.1/big old
 	mkfifo said
 	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1/ || own=src/
-		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 80K --update src/ -o "$own"' "$COLLCTL" >said 2>&1 &
+		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 30K --update src/ -o "$own"' "$COLLCTL" >said 2>&1 &
 	STARTED+=($!)
 	local line all=
 	while read -r line; do
