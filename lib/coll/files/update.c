@@ -79,8 +79,8 @@ static int digest_inputs(void *ctx, struct err *err)
 
 /* ---- what this rank lacks ---- */
 
-/* Is the old file at the output's path as the root's file @f? */
-static bool is_equal(const struct collective *c, int f, int fd, uint8_t *buf)
+/* Is the old file @fd, at the path of the sink's file @file, as the root's file @f? */
+static bool is_equal(const struct collective *c, int f, int file, int fd, uint8_t *buf)
 {
 	const struct listed_file *want = &c->agreed.root_files.files[f];
 	const struct sink_attributes as = files_attributes(c, want);
@@ -91,6 +91,8 @@ static bool is_equal(const struct collective *c, int f, int fd, uint8_t *buf)
 	if (want->mode == MODE_NONE || fstat(fd, &st))
 		return false;
 	c->transfer.update.seen[f] = st;
+	if (sink_fate(c->transfer.sink, file) == SINK_KEEP) /* it is the root's input */
+		return true;
 	if ((uint64_t)st.st_size != want->bytes ||
 	    (as.has_mode && (st.st_mode & 0777) != (as.mode & 0777)))
 		return false;
@@ -105,10 +107,11 @@ static void find_old(struct collective *c, int f, uint8_t *buf)
 {
 	uint8_t *lacks = c->transfer.update.lacks;
 	for (int k = 0; k < c->transfer.copies; k++) {
-		const int fd = sink_open_old(c->transfer.sink, files_place(c, k, (size_t)f)->file);
+		const int file = files_place(c, k, (size_t)f)->file;
+		const int fd = sink_open_old(c->transfer.sink, file);
 		if (fd < 0)
 			update_set_bit(lacks, 2 * (uint64_t)f + 1);
-		if (fd < 0 || !is_equal(c, f, fd, buf))
+		if (fd < 0 || !is_equal(c, f, file, fd, buf))
 			update_set_bit(lacks, 2 * (uint64_t)f);
 		if (fd >= 0)
 			close(fd);
@@ -125,7 +128,7 @@ static int find_lacks(void *ctx, struct err *err)
 		if (ret == 0)
 			find_old(c, f, buf);
 	}
-	if (!coding_library())
+	if (c->request->delta && !coding_library())
 		update_set_bit(c->transfer.update.lacks, 2 * (uint64_t)c->agreed.root_files.nfiles);
 	free(buf);
 	return ret;

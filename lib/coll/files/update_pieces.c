@@ -136,6 +136,8 @@ static int each_old(struct collective *c, update_visit *fn, struct err *err)
 		for (int k = 0; k < c->transfer.copies && first[f] < first[f + 1] && ret == 0;
 		     k++) {
 			o.file = files_place(c, k, (size_t)f)->file;
+			if (sink_fate(c->transfer.sink, o.file) == SINK_KEEP) /* the root's input */
+				continue;
 			o.fd = sink_open_old(c->transfer.sink, o.file);
 			o.bytes = o.fd >= 0 && fstat(o.fd, &st) == 0 ? (uint64_t)st.st_size : 0;
 			ret = update_each_piece(c, f, fn, &o, err);
