@@ -58,22 +58,13 @@ static int digest_file(int fd, const char *path, uint64_t bytes, uint8_t *buf, u
 static int digest_inputs(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
-	struct buf *digests = &c->transfer.update.digests;
-	uint8_t *buf = err_malloc(STAGING, "staging", err), digest[DIGEST_BYTES];
+	uint8_t *digest = c->transfer.update.of_files, *buf = err_malloc(STAGING, "staging", err);
 	int ret = buf ? 0 : -1;
-	for (int k = 0; k < c->transfer.ninputs && ret == 0; k++) {
-		const struct dataset *d = &c->transfer.inputs[k];
-		for (int f = 0; f < d->nfiles && ret == 0; f++) {
-			const struct dataset_file *in = &d->files[f];
-			if (in->unpacked)
-				continue;
-			ret = digest_file(in->fd, in->name, in->size, buf, digest, err);
-			buf_put(digests, digest, sizeof digest);
-		}
+	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++, digest += DIGEST_BYTES) {
+		const struct dataset_file *in = files_listed_input(c, f);
+		ret = digest_file(in->fd, in->name, in->size, buf, digest, err);
 	}
 	free(buf);
-	if (ret == 0 && digests->failed)
-		ret = err_nomem(err, "the digests of the files", 0);
 	return ret;
 }
 
@@ -84,7 +75,7 @@ static bool is_equal(const struct collective *c, int f, int file, int fd, uint8_
 {
 	const struct listed_file *want = &c->agreed.root_files.files[f];
 	const struct sink_attributes as = files_attributes(c, want);
-	const struct buf *digests = &c->transfer.update.digests;
+	const uint8_t *of_files = c->transfer.update.of_files;
 	uint8_t digest[DIGEST_BYTES];
 	struct err ignored = ERR_INIT;
 	struct stat st;
@@ -100,7 +91,7 @@ static bool is_equal(const struct collective *c, int f, int file, int fd, uint8_
 		return st.st_mtim.tv_sec == as.modified.tv_sec &&
 		       st.st_mtim.tv_nsec == as.modified.tv_nsec;
 	return digest_file(fd, want->name, want->bytes, buf, digest, &ignored) == 0 &&
-	       memcmp(digest, digests->data + (size_t)f * DIGEST_BYTES, DIGEST_BYTES) == 0;
+	       memcmp(digest, of_files + (size_t)f * DIGEST_BYTES, DIGEST_BYTES) == 0;
 }
 
 static void find_old(struct collective *c, int f, uint8_t *buf)
@@ -204,11 +195,10 @@ static bool includes(const uint8_t *all, const uint8_t *own, size_t n)
 	return ok;
 }
 
-/* Exchange @all bytes in as many rounds as they need: this rank's @part (NULL: none), of which
- * @take gets what all ranks have sent. */
-static int send_rounds(struct collective *c, enum round round, const uint8_t *part, uint64_t all,
-                       void (*take)(struct update *, uint64_t at, const uint8_t *p, size_t n),
-                       struct err *err)
+/* Exchange the @all bytes @bytes in as many rounds as they need: what this rank has, if it @sends,
+ * becomes what all ranks have sent. */
+static int send_rounds(struct collective *c, enum round round, bool sends, uint8_t *bytes,
+                       uint64_t all, struct err *err)
 {
 	uint32_t number = 0;
 	for (uint64_t at = 0, n; at < all; at += n) {
@@ -218,41 +208,19 @@ static int send_rounds(struct collective *c, enum round round, const uint8_t *pa
 		buf_init(&b, JOB_ROUND_MAX);
 		buf_put_u8(&b, (uint8_t)round);
 		buf_put_u32(&b, number++);
-		if (part)
-			buf_put(&b, part + at, n);
+		if (sends)
+			buf_put(&b, bytes + at, n);
 		int ret = b.failed ? err_nomem(err, "the files", n)
 		                   : job_round(c->life->job, &b, &answer, err);
 		buf_release(&b);
 		if (ret < 0)
 			return -1;
-		if (view_left(&answer) != n || (part && !includes(answer.p, part + at, n)))
+		if (view_left(&answer) != n || (sends && !includes(answer.p, bytes + at, n)))
 			return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
 			                "a malformed ANSWER message (files)");
-		take(&c->transfer.update, at, answer.p, n);
+		memcpy(bytes + at, answer.p, n);
 	}
 	return 0;
-}
-
-static void take_digests(struct update *u, uint64_t at, const uint8_t *p, size_t n)
-{
-	if (u->digests.len == at) /* not at the root, which has them */
-		buf_put(&u->digests, p, n);
-}
-
-static void take_lacks(struct update *u, uint64_t at, const uint8_t *p, size_t n)
-{
-	memcpy(u->lacks + at, p, n);
-}
-
-static void take_pieces(struct update *u, uint64_t at, const uint8_t *p, size_t n)
-{
-	if (u->of_pieces.len == at)
-		buf_put(&u->of_pieces, p, n);
-}
-
-static void take_lacks_piece(struct update *u, uint64_t at, const uint8_t *p, size_t n)
-{
-	memcpy(u->lacks_piece + at, p, n);
 }
 
 static bool is_root(const struct collective *c)
@@ -264,18 +232,15 @@ static int compare_files(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	const uint64_t n = (uint64_t)c->agreed.root_files.nfiles;
-	if (c->request->checksum) {
-		if (is_root(c) && job_run_in_thread(c->life->job, digest_inputs, c, err) < 0)
-			return -1;
-		if (send_rounds(c, ROUND_DIGESTS, is_root(c) ? u->digests.data : NULL,
-		                n * DIGEST_BYTES, take_digests, err) < 0)
-			return -1;
-		if (u->digests.failed)
-			return err_nomem(err, "the digests of the files", n * DIGEST_BYTES);
-	}
+	const bool root = is_root(c);
+	if (c->request->checksum &&
+	    (!(u->of_files = err_calloc(n + 1, DIGEST_BYTES, "the digests of the files", err)) ||
+	     (root && job_run_in_thread(c->life->job, digest_inputs, c, err) < 0) ||
+	     send_rounds(c, ROUND_DIGESTS, root, u->of_files, n * DIGEST_BYTES, err) < 0))
+		return -1;
 	if (job_run_in_thread(c->life->job, find_lacks, c, err) < 0)
 		return -1;
-	return send_rounds(c, ROUND_LACKS, u->lacks, (2 * n + 1 + 7) / 8, take_lacks, err);
+	return send_rounds(c, ROUND_LACKS, true, u->lacks, (2 * n + 1 + 7) / 8, err);
 }
 
 /* ---- pieces ---- */
@@ -308,56 +273,35 @@ static int compare_pieces(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	count_pieces(c);
-	if (!u->npieces)
+	const uint64_t n = u->npieces;
+	const bool root = is_root(c);
+	if (!n)
 		return 0;
-	if (!(u->lacks_piece = err_calloc(u->npieces / 8 + 1, 1, "the pieces", err)) ||
-	    !(u->own = err_calloc(u->npieces, DIGEST_BYTES, "the pieces", err)) ||
-	    (is_root(c) && job_run_in_thread(c->life->job, update_digest_pieces, c, err) < 0) ||
-	    send_rounds(c, ROUND_PIECES, is_root(c) ? u->of_pieces.data : NULL,
-	                u->npieces * DIGEST_BYTES, take_pieces, err) < 0)
+	if (!(u->lacks_piece = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
+	    !(u->of_pieces = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
+	    !(u->own = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
+	    (root && job_run_in_thread(c->life->job, update_digest_pieces, c, err) < 0) ||
+	    send_rounds(c, ROUND_PIECES, root, u->of_pieces, n * DIGEST_BYTES, err) < 0 ||
+	    job_run_in_thread(c->life->job, update_find_pieces, c, err) < 0)
 		return -1;
-	if (u->of_pieces.failed)
-		return err_nomem(err, "the digests of pieces", u->npieces * DIGEST_BYTES);
-	if (job_run_in_thread(c->life->job, update_find_pieces, c, err) < 0)
-		return -1;
-	return send_rounds(c, ROUND_LACKS_PIECES, u->lacks_piece, (u->npieces + 7) / 8,
-	                   take_lacks_piece, err);
+	return send_rounds(c, ROUND_LACKS_PIECES, true, u->lacks_piece, (n + 7) / 8, err);
 }
 
 /* ---- coded pieces ---- */
-
-static void take_old(struct update *u, uint64_t at, const uint8_t *p, size_t n)
-{
-	if (u->of_old.len == at)
-		buf_put(&u->of_old, p, n);
-}
-
-static void take_lacks_base(struct update *u, uint64_t at, const uint8_t *p, size_t n)
-{
-	memcpy(u->lacks_base + at, p, n);
-}
-
-static void take_length(struct update *u, uint64_t at, const uint8_t *p, size_t n)
-{
-	struct view v = view_of(p, n);
-	(void)at;
-	u->coded_bytes = view_u64(&v);
-}
 
 /* Which pieces of OLD do all ranks have? */
 static int compare_bases(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
-	if (!(u->lacks_base = err_calloc(u->npieces / 8 + 1, 1, "the pieces", err)) ||
-	    (is_root(c) && job_run_in_thread(c->life->job, update_digest_old, c, err) < 0) ||
-	    send_rounds(c, ROUND_OLD, is_root(c) ? u->of_old.data : NULL, u->npieces * DIGEST_BYTES,
-	                take_old, err) < 0)
+	const uint64_t n = u->npieces;
+	const bool root = is_root(c);
+	if (!(u->lacks_base = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
+	    !(u->of_old = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
+	    (root && job_run_in_thread(c->life->job, update_digest_old, c, err) < 0) ||
+	    send_rounds(c, ROUND_OLD, root, u->of_old, n * DIGEST_BYTES, err) < 0)
 		return -1;
-	if (u->of_old.failed)
-		return err_nomem(err, "the digests of pieces", u->npieces * DIGEST_BYTES);
 	update_find_bases(c);
-	return send_rounds(c, ROUND_LACKS_BASES, u->lacks_base, (u->npieces + 7) / 8,
-	                   take_lacks_base, err);
+	return send_rounds(c, ROUND_LACKS_BASES, true, u->lacks_base, (n + 7) / 8, err);
 }
 
 /* The most bytes that the pieces may have, coded. */
@@ -372,18 +316,17 @@ static uint64_t most_coded(const struct collective *c)
 static int code_pieces(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
-	struct buf length;
+	uint8_t length[sizeof u->coded_bytes] = {0};
+	struct buf b;
+	struct view v = view_of(length, sizeof length);
 	if (compare_bases(c, err) < 0 ||
 	    (is_root(c) && job_run_in_thread(c->life->job, update_encode, c, err) < 0))
 		return -1;
-	buf_init(&length, sizeof(uint64_t));
-	buf_put_u64(&length, u->coded_bytes);
-	int ret = length.failed ? err_nomem(err, "the length", 0)
-	                        : send_rounds(c, ROUND_LENGTH, is_root(c) ? length.data : NULL,
-	                                      sizeof(uint64_t), take_length, err);
-	buf_release(&length);
-	if (ret < 0)
+	buf_init_fixed(&b, length, sizeof length);
+	buf_put_u64(&b, u->coded_bytes);
+	if (send_rounds(c, ROUND_LENGTH, is_root(c), length, sizeof length, err) < 0)
 		return -1;
+	u->coded_bytes = view_u64(&v);
 	if (u->coded_bytes > most_coded(c))
 		return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
 		                "a malformed ANSWER message (files)");
@@ -393,10 +336,11 @@ static int code_pieces(struct collective *c, struct err *err)
 
 /* ---- what is sent ---- */
 
-static int add_run(struct update *u, uint64_t offset, uint64_t bytes, struct err *err)
+/* Add bytes of file @f; the files come in their order. */
+static int add_run(struct update *u, int f, uint64_t offset, uint64_t bytes, struct err *err)
 {
-	struct update_run *last = u->nruns ? &u->run[u->nruns - 1] : NULL;
-	if (last && u->first_run[u->files] < u->nruns && last->offset + last->bytes == offset) {
+	struct update_run *last = u->nruns > u->first_run[f] ? &u->run[u->nruns - 1] : NULL;
+	if (last && last->offset + last->bytes == offset) {
 		last->bytes += bytes;
 		return 0;
 	}
@@ -408,41 +352,33 @@ static int add_run(struct update *u, uint64_t offset, uint64_t bytes, struct err
 	return 0;
 }
 
-static int add_pieces(struct update *u, int f, uint64_t bytes, struct err *err)
+static int add_piece(void *ctx, const struct update_piece *p, struct err *err)
 {
-	for (uint64_t i = u->first_piece[f]; i < u->first_piece[f + 1]; i++) {
-		const uint64_t at = (i - u->first_piece[f]) * UPDATE_PIECE;
-		const uint64_t n = bytes - at < UPDATE_PIECE ? bytes - at : UPDATE_PIECE;
-		if (!update_bit(u->lacks_piece, i)) {
-			u->equal += n;
-			continue;
-		}
-		u->plain_bytes += n;
-		if (add_run(u, at, n, err) < 0)
-			return -1;
+	struct update *u = ctx;
+	if (!update_bit(u->lacks_piece, p->i)) {
+		u->equal += p->n;
+		return 0;
 	}
-	return 0;
+	u->plain_bytes += p->n;
+	return add_run(u, p->f, p->at, p->n, err);
 }
 
 static int list_runs(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
-	for (int f = 0; f < c->agreed.root_files.nfiles; f++) {
-		const uint64_t bytes = c->agreed.root_files.files[f].bytes;
-		u->files = (size_t)f;
+	const int n = c->agreed.root_files.nfiles;
+	int ret = 0;
+	for (int f = 0; f < n && ret == 0; f++) {
 		u->first_run[f] = u->nruns;
-		int ret = 0;
 		if (!update_bit(u->lacks, 2 * (uint64_t)f))
 			u->nequal++;
 		else if (u->first_piece[f] < u->first_piece[f + 1])
-			ret = add_pieces(u, f, bytes, err);
+			ret = update_each_piece(c, f, add_piece, u, err);
 		else
-			ret = add_run(u, 0, bytes, err);
-		if (ret < 0)
-			return -1;
+			ret = add_run(u, f, 0, c->agreed.root_files.files[f].bytes, err);
 	}
-	u->first_run[c->agreed.root_files.nfiles] = u->nruns;
-	return 0;
+	u->first_run[n] = u->nruns;
+	return ret;
 }
 
 static void keep(struct collective *c, int f)
@@ -497,9 +433,6 @@ static int agree(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	const size_t n = (size_t)c->agreed.root_files.nfiles + 1;
-	buf_init(&u->digests, SIZE_MAX / 2);
-	buf_init(&u->of_pieces, SIZE_MAX / 2);
-	buf_init(&u->of_old, SIZE_MAX / 2);
 	if (!(u->lacks = err_calloc(n, 1, "the files", err)) ||
 	    !(u->seen = err_calloc(n, sizeof *u->seen, "the files", err)) ||
 	    !(u->first_piece = err_calloc(n, sizeof *u->first_piece, "the files", err)) ||
@@ -549,10 +482,7 @@ static int check_kept(const struct collective *c, struct err *err)
 		if (fd >= 0)
 			close(fd);
 		if (!same)
-			return err_set(err, ERR_INPUT,
-			               "%s: has changed since the ranks compared their copies: run "
-			               "it again",
-			               sink_path(c->transfer.sink, file));
+			return update_changed(sink_path(c->transfer.sink, file), err);
 	}
 	return 0;
 }
@@ -581,8 +511,8 @@ void update_release(struct collective *c)
 	free(u->run);
 	free(u->first_run);
 	buf_release(&u->answer);
-	buf_release(&u->digests);
-	buf_release(&u->of_pieces);
-	buf_release(&u->of_old);
+	free(u->of_files);
+	free(u->of_pieces);
+	free(u->of_old);
 	free(u->lacks);
 }

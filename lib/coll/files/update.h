@@ -41,11 +41,11 @@ struct update {
 	                   at the end: there is no libzstd */
 	uint8_t *lacks_piece, *lacks_base; /* [npieces] */
 	struct stat *seen; /* [files]: this rank's files, as compared, if they are equal */
-	/* Digests. Of OLD's pieces zeros are: OLD has no such piece; of this rank's likewise. */
-	struct buf digests;           /* of the root's files */
-	struct buf of_pieces, of_old; /* of the pieces of all files that have some */
-	uint8_t *own;                 /* [npieces * DIGEST_BYTES]: of this rank's old versions */
-	uint64_t *first_piece;        /* [files + 1]: the number of each file's first piece */
+	/* Digests, DIGEST_BYTES each. Of OLD's pieces zeros are: OLD has no such piece; of this
+	 * rank's likewise. */
+	uint8_t *of_files;                 /* [files]: of the root's */
+	uint8_t *of_pieces, *of_old, *own; /* [npieces]: of the root's, OLD's, this rank's */
+	uint64_t *first_piece;             /* [files + 1]: the number of each file's first piece */
 	uint64_t npieces;
 	/* What is sent: runs of the root's files, in order; those of file f are run[first_run[f]]
 	 * to run[first_run[f + 1] - 1]. NULL: all files, whole. */
@@ -53,7 +53,6 @@ struct update {
 		uint64_t offset, bytes;
 	} * run;
 	size_t nruns, *first_run;
-	size_t files;   /* while they are listed: the file */
 	size_t nequal;  /* files that no rank lacks */
 	uint64_t equal; /* bytes of pieces that no rank lacks, in other files */
 	/* request.delta */
@@ -80,6 +79,8 @@ void update_release(struct collective *);
 /* update_pieces.c. Read @n bytes of the file at @path, and compute their digest. */
 int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *buf, uint8_t *digest,
                   struct err *err);
+/* Set that the file at @path has changed since the ranks compared it: ERR_INPUT. Returns -1. */
+int update_changed(const char *path, struct err *err);
 /* A piece of the root's file @f: number @i of all, @n bytes from byte @at on. */
 struct update_piece {
 	int f;

@@ -84,10 +84,7 @@ static int read_again(int fd, const char *path, const struct update_piece *p, co
 	uint8_t digest[DIGEST_BYTES];
 	if (update_digest(fd, path, p->at, p->n, buf, digest, err) < 0)
 		return -1;
-	if (memcmp(digest, want, sizeof digest) == 0)
-		return 0;
-	return err_set(err, ERR_INPUT,
-	               "%s: has changed since the ranks compared their copies: run it again", path);
+	return memcmp(digest, want, sizeof digest) == 0 ? 0 : update_changed(path, err);
 }
 
 /* ---- OLD, at the root ---- */
@@ -127,36 +124,30 @@ int update_check_old(const struct collective *c, struct err *err)
 static int each_version(struct versions *v, update_visit *fn, struct err *err)
 {
 	const struct collective *c = v->c;
-	int ret = 0, listed = 0;
-	for (int k = 0; k < c->transfer.ninputs && ret == 0; k++) {
-		const struct dataset *d = &c->transfer.inputs[k];
-		for (int f = 0; f < d->nfiles && ret == 0; f++) {
-			const uint64_t *first = c->transfer.update.first_piece + listed;
-			struct stat st;
-			v->in = &d->files[f];
-			if (v->in->unpacked)
-				continue;
-			v->old = first[0] < first[1] ? open_old(c, c->request->delta, listed, err)
-			                             : -1;
-			v->old_bytes =
-			        v->old >= 0 && fstat(v->old, &st) == 0 ? (uint64_t)st.st_size : 0;
-			ret = update_each_piece(c, listed++, fn, v, err);
-			if (v->old >= 0)
-				close(v->old);
-		}
+	const uint64_t *first = c->transfer.update.first_piece;
+	struct stat st;
+	int ret = 0;
+	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++) {
+		if (first[f] == first[f + 1])
+			continue;
+		v->in = files_listed_input(c, f);
+		v->old = open_old(c, c->request->delta, f, err);
+		v->old_bytes = v->old >= 0 && fstat(v->old, &st) == 0 ? (uint64_t)st.st_size : 0;
+		ret = update_each_piece(c, f, fn, v, err);
+		if (v->old >= 0)
+			close(v->old);
 	}
 	return ret;
 }
 
+/* A piece that OLD does not have keeps the digest of zeros. */
 static int add_old(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct versions *v = ctx;
-	uint8_t digest[DIGEST_BYTES] = {0};
-	if (p->at + p->n <= v->old_bytes &&
-	    update_digest(v->old, v->c->request->delta, p->at, p->n, v->base, digest, err) < 0)
-		return -1;
-	buf_put(&v->c->transfer.update.of_old, digest, sizeof digest);
-	return 0;
+	if (p->at + p->n > v->old_bytes)
+		return 0;
+	return update_digest(v->old, v->c->request->delta, p->at, p->n, v->base,
+	                     v->c->transfer.update.of_old + p->i * DIGEST_BYTES, err);
 }
 
 int update_digest_old(void *collective, struct err *err)
@@ -165,8 +156,6 @@ int update_digest_old(void *collective, struct err *err)
 	struct versions v = {.c = c, .base = err_malloc(UPDATE_PIECE, "staging", err)};
 	int ret = v.base ? each_version(&v, add_old, err) : -1;
 	free(v.base);
-	if (ret == 0 && c->transfer.update.of_old.failed)
-		ret = err_nomem(err, "the digests of pieces", 0);
 	return ret;
 }
 
@@ -175,7 +164,7 @@ void update_find_bases(struct collective *c)
 	static const uint8_t none[DIGEST_BYTES];
 	struct update *u = &c->transfer.update;
 	for (uint64_t i = 0; i < u->npieces; i++) {
-		const uint8_t *old = u->of_old.data + i * DIGEST_BYTES;
+		const uint8_t *old = u->of_old + i * DIGEST_BYTES;
 		const uint8_t *own = u->own + i * DIGEST_BYTES;
 		if (memcmp(old, none, sizeof none) == 0 ||
 		    (c->agreed.rank != c->agreed.root && memcmp(old, own, sizeof none) != 0))
@@ -192,10 +181,10 @@ static int encode_piece(void *ctx, const struct update_piece *p, struct err *err
 	const bool based = !update_bit(u->lacks_base, p->i);
 	if (!update_bit(u->lacks_piece, p->i))
 		return 0;
-	if (read_again(v->in->fd, v->in->name, p, u->of_pieces.data + p->i * DIGEST_BYTES, v->piece,
+	if (read_again(v->in->fd, v->in->name, p, u->of_pieces + p->i * DIGEST_BYTES, v->piece,
 	               err) < 0 ||
-	    (based && read_again(v->old, v->c->request->delta, p,
-	                         u->of_old.data + p->i * DIGEST_BYTES, v->base, err) < 0))
+	    (based && read_again(v->old, v->c->request->delta, p, u->of_old + p->i * DIGEST_BYTES,
+	                         v->base, err) < 0))
 		return -1;
 	const size_t n =
 	        coding_encode(v->coder, v->piece, based ? v->base : NULL, p->n, 0, v->coded + HEAD);
@@ -265,15 +254,14 @@ static int decode(struct versions *v, const struct update_piece *p, size_t bytes
 	const bool based = !update_bit(u->lacks_base, p->i);
 	struct err why = ERR_INIT;
 	XXH128_canonical_t digest;
-	if (based &&
-	    read_again(v->old, path, p, u->of_old.data + p->i * DIGEST_BYTES, v->base, err) < 0)
+	if (based && read_again(v->old, path, p, u->of_old + p->i * DIGEST_BYTES, v->base, err) < 0)
 		return -1;
 	if (coding_decode(v->coder, v->coded, bytes, based ? v->base : NULL, v->piece, p->n, &why) <
 	    0)
 		return err_rank(err, why.code, why.code == ERR_INTEGRITY ? root : ERR_RANK_SELF,
 		                "%s: %s", path, why.text);
 	XXH128_canonicalFromHash(&digest, XXH3_128bits(v->piece, p->n));
-	if (memcmp(digest.digest, u->of_pieces.data + p->i * DIGEST_BYTES, DIGEST_BYTES) == 0)
+	if (memcmp(digest.digest, u->of_pieces + p->i * DIGEST_BYTES, DIGEST_BYTES) == 0)
 		return 0;
 	return err_rank(err, ERR_INTEGRITY, root,
 	                "%s: a coded piece gives other bytes than its digest says", path);
@@ -291,8 +279,8 @@ static int decode_piece(void *ctx, const struct update_piece *p, struct err *err
 	if (offload_stopped(err) < 0)
 		return -1;
 	if (d->v.in) { /* the root has the piece */
-		if (read_again(d->v.in->fd, d->v.in->name, p,
-		               u->of_pieces.data + p->i * DIGEST_BYTES, d->v.piece, err) < 0)
+		if (read_again(d->v.in->fd, d->v.in->name, p, u->of_pieces + p->i * DIGEST_BYTES,
+		               d->v.piece, err) < 0)
 			return -1;
 		return sink_pwrite(sink, file, d->v.piece, p->n, p->at, err);
 	}

@@ -36,6 +36,12 @@ int update_each_piece(const struct collective *c, int f, update_visit *fn, void 
 	return 0;
 }
 
+int update_changed(const char *path, struct err *err)
+{
+	return err_set(err, ERR_INPUT,
+	               "%s: has changed since the ranks compared their copies: run it again", path);
+}
+
 /* ---- the root's files ---- */
 
 struct hashing {
@@ -47,29 +53,20 @@ struct hashing {
 static int add_digest(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct hashing *h = ctx;
-	uint8_t digest[DIGEST_BYTES];
-	if (update_digest(h->in->fd, h->in->name, p->at, p->n, h->buf, digest, err) < 0)
-		return -1;
-	buf_put(&h->c->transfer.update.of_pieces, digest, sizeof digest);
-	return 0;
+	return update_digest(h->in->fd, h->in->name, p->at, p->n, h->buf,
+	                     h->c->transfer.update.of_pieces + p->i * DIGEST_BYTES, err);
 }
 
 int update_digest_pieces(void *collective, struct err *err)
 {
 	struct collective *c = collective;
 	struct hashing h = {c, NULL, err_malloc(UPDATE_PIECE, "staging", err)};
-	int ret = h.buf ? 0 : -1, listed = 0;
-	for (int k = 0; k < c->transfer.ninputs && ret == 0; k++) {
-		const struct dataset *d = &c->transfer.inputs[k];
-		for (int f = 0; f < d->nfiles && ret == 0; f++) {
-			h.in = &d->files[f];
-			if (!h.in->unpacked)
-				ret = update_each_piece(c, listed++, add_digest, &h, err);
-		}
+	int ret = h.buf ? 0 : -1;
+	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++) {
+		h.in = files_listed_input(c, f);
+		ret = update_each_piece(c, f, add_digest, &h, err);
 	}
 	free(h.buf);
-	if (ret == 0 && c->transfer.update.of_pieces.failed)
-		ret = err_nomem(err, "the digests of pieces", 0);
 	return ret;
 }
 
@@ -84,7 +81,7 @@ struct old_file {
 
 static bool is_equal(const struct old_file *o, const struct update_piece *p, struct err *err)
 {
-	const uint8_t *want = o->c->transfer.update.of_pieces.data + p->i * DIGEST_BYTES;
+	const uint8_t *want = o->c->transfer.update.of_pieces + p->i * DIGEST_BYTES;
 	uint8_t digest[DIGEST_BYTES];
 	return p->at + p->n <= o->bytes &&
 	       update_digest(o->fd, sink_path(o->c->transfer.sink, o->file), p->at, p->n, o->buf,
@@ -103,7 +100,7 @@ static int find_piece(void *ctx, const struct update_piece *p, struct err *err)
 	if (p->at + p->n > o->bytes || update_digest(o->fd, sink_path(o->c->transfer.sink, o->file),
 	                                             p->at, p->n, o->buf, own, &unread) < 0)
 		memset(own, 0, DIGEST_BYTES);
-	if (memcmp(own, u->of_pieces.data + p->i * DIGEST_BYTES, DIGEST_BYTES) != 0)
+	if (memcmp(own, u->of_pieces + p->i * DIGEST_BYTES, DIGEST_BYTES) != 0)
 		update_set_bit(u->lacks_piece, p->i);
 	return 0;
 }
@@ -119,9 +116,7 @@ static int copy_piece(void *ctx, const struct update_piece *p, struct err *err)
 		return 0;
 	if (is_equal(o, p, &why))
 		return sink_pwrite(sink, o->file, o->buf, p->n, p->at, err);
-	return err_set(err, ERR_INPUT,
-	               "%s: has changed since the ranks compared their copies: run it again",
-	               sink_path(sink, o->file));
+	return update_changed(sink_path(sink, o->file), err);
 }
 
 /* Call @fn for each piece of the old versions of all files with pieces. A file that is not there
