@@ -100,10 +100,7 @@ static int report_round(struct coll *c, const struct link_figures *f, struct vie
 	link_report_begin(&b, failures);
 	if (f)
 		link_report_add(&b, f);
-	int ret = b.failed ? err_nomem(err, "the report of links", b.max)
-	                   : job_round(c->job, &b, got, err);
-	buf_release(&b);
-	return ret;
+	return coll_round(c, &b, "the report of links", got, err);
 }
 
 /* ---- the first round ---- */

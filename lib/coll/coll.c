@@ -19,6 +19,24 @@ static const struct coll_task *const tasks[] = {
         [WORK_CHECK] = &coll_task_check,
 };
 
+int coll_round(struct coll *c, struct buf *part, const char *what, struct view *answer,
+               struct err *err)
+{
+	int ret = part->failed ? err_nomem(err, what, part->max)
+	                       : job_round(c->job, part, answer, err);
+	buf_release(part);
+	return ret;
+}
+
+int coll_await_round(struct coll *c, struct buf *part, const char *what, struct view *answer,
+                     struct err *err)
+{
+	job_caller_watches(c->job, true);
+	int ret = coll_round(c, part, what, answer, err);
+	job_caller_watches(c->job, false);
+	return ret;
+}
+
 void coll_note(const struct coll *c, int level, const char *fmt, ...)
 {
 	char text[1024];

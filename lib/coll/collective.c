@@ -136,10 +136,7 @@ static int await_prepared(struct collective *c, struct err *err)
 	if (!prepares(c))
 		return 0;
 	buf_init(&none, 0);
-	job_caller_watches(c->life->job, true);
-	int ret = job_round(c->life->job, &none, NULL, err);
-	job_caller_watches(c->life->job, false);
-	return ret;
+	return coll_await_round(c->life, &none, "a round", NULL, err);
 }
 
 /* The ranks exchange tables of pieces before the transfer, traces after it, and what their outputs
@@ -147,30 +144,32 @@ static int await_prepared(struct collective *c, struct err *err)
 static int collect(void *ctx, int rank, struct view part, struct err *err)
 {
 	struct coll *life = ctx;
-	if (awaits_prepared(life->state))
+	struct collective *c = life->state;
+	if (consolidated_exchanges(c))
+		return consolidated_take(c, rank, part, err);
+	if (awaits_prepared(c))
 		return view_left(&part) ? malformed(err, "ROUND", "inputs") : 0;
-	if (update_exchanges(life->state))
-		return update_take(life->state, rank, part, err);
-	if (slerp_exchanges(life->state))
-		return slerp_take(life->state, part, err);
-	if (life->request->dry_run && !consolidated_exchanges(life->state))
-		return host_room_take(life->state, rank, part, err);
-	return consolidated_exchanges(life->state) ? consolidated_take(life->state, rank, part, err)
-	                                           : tracing_take_part(ctx, rank, part, err);
+	if (update_exchanges(c))
+		return update_take(c, rank, part, err);
+	if (slerp_exchanges(c))
+		return slerp_take(c, part, err);
+	if (life->request->dry_run)
+		return host_room_take(c, rank, part, err);
+	return tracing_take_part(ctx, rank, part, err);
 }
 
 static void answer(void *ctx, int rank, struct buf *out)
 {
 	struct coll *life = ctx;
 	struct collective *c = life->state;
-	if (awaits_prepared(c))
+	if (consolidated_exchanges(c))
+		consolidated_answer(c, rank, out);
+	else if (awaits_prepared(c))
 		c->prepared++;
 	else if (update_exchanges(c))
-		update_answer(life->state, out);
-	else if (slerp_exchanges(life->state))
-		slerp_answer(life->state, out);
-	else if (consolidated_exchanges(life->state))
-		consolidated_answer(life->state, rank, out);
+		update_answer(c, out);
+	else if (slerp_exchanges(c))
+		slerp_answer(c, out);
 	else if (!life->request->dry_run)
 		tracing_answer(ctx, rank, out);
 }

@@ -167,12 +167,12 @@ int files_map_inputs(struct collective *, struct err *err);
 
 /* ---- output_files.c ---- */
 
-/* Add the outputs to the sink, once their formats are known; set vector_files.out; create them. */
-int files_name_outputs(struct collective *, struct err *err);
-/* The root's input that is file @f of its list; NULL: there is none, or this is another rank. */
-const struct dataset_file *files_listed_input(const struct collective *, int f);
 /* Where tensor number @tensor begins in copy @copy of the output. */
 struct place *files_place(const struct collective *, int copy, size_t tensor);
+/* The root's input that is file @f of its list; NULL: there is none, or this is another rank. */
+const struct dataset_file *files_listed_input(const struct collective *, int f);
+/* Add the outputs to the sink, once their formats are known; set vector_files.out; create them. */
+int files_name_outputs(struct collective *, struct err *err);
 int files_map_outputs(struct collective *, struct err *err);
 int files_open_outputs(struct collective *, struct err *err);
 /* request.dry_run: check the outputs instead of opening them. */

@@ -74,6 +74,13 @@ struct coll {
 /* The bytes for buffers that this rank offers: --memory or, with devices, budget_with_devices. */
 uint64_t coll_memory(const struct coll *);
 
+/* A round (job_round) with @part, which is released; if it has failed, ERR_RESOURCE for @what. */
+int coll_round(struct coll *, struct buf *part, const char *what, struct view *answer,
+               struct err *err);
+/* The same, while other ranks may do long work of their own: waiting for them is no stall. */
+int coll_await_round(struct coll *, struct buf *part, const char *what, struct view *answer,
+                     struct err *err);
+
 /* Send a note to the observer. */
 void coll_note(const struct coll *, int level, const char *fmt, ...)
         __attribute__((format(printf, 3, 4)));

@@ -118,10 +118,7 @@ int tracing_collect(struct coll *c, struct err *err)
 		struct buf b;
 		buf_init(&b, JOB_ROUND_MAX);
 		put_part(t, &b);
-		int ret = b.failed ? err_nomem(err, "the trace", JOB_ROUND_MAX)
-		                   : job_round(c->job, &b, &answer, err);
-		buf_release(&b);
-		if (ret < 0)
+		if (coll_round(c, &b, "the trace", &answer, err) < 0)
 			return -1;
 		more = view_u8(&answer);
 	}

@@ -139,10 +139,7 @@ static int send_rounds(struct collective *c, const void *data, size_t n, struct 
 		buf_put_u8(&b, at + len < n);
 		if (len)
 			buf_put(&b, from + at, len);
-		int ret = b.failed ? err_nomem(err, "the pieces", JOB_ROUND_MAX)
-		                   : job_round(c->life->job, &b, &answer, err);
-		buf_release(&b);
-		if (ret < 0)
+		if (coll_round(c->life, &b, "the pieces", &answer, err) < 0)
 			return -1;
 		more = view_u8(&answer);
 	}
@@ -348,9 +345,7 @@ static int take_answers(struct collective *c, struct err *err)
 		struct buf b;
 		buf_init(&b, JOB_ROUND_MAX);
 		buf_put_u8(&b, 0);
-		int ret = job_round(c->life->job, &b, &answer, err);
-		buf_release(&b);
-		if (ret < 0)
+		if (coll_round(c->life, &b, "the pieces", &answer, err) < 0)
 			return -1;
 		more = view_u8(&answer);
 		if (view_left(&answer))

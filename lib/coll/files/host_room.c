@@ -78,12 +78,7 @@ static int exchange(struct collective *c, const struct room *room, struct err *e
 	struct buf b;
 	buf_init(&b, JOB_ROUND_MAX);
 	put(room, &b);
-	job_caller_watches(c->life->job, true);
-	int ret = b.failed ? err_nomem(err, "the room for the outputs", JOB_ROUND_MAX)
-	                   : job_round(c->life->job, &b, NULL, err);
-	job_caller_watches(c->life->job, false);
-	buf_release(&b);
-	return ret;
+	return coll_await_round(c->life, &b, "the room for the outputs", NULL, err);
 }
 
 int host_room_check(struct collective *c, struct err *err)

@@ -13,10 +13,8 @@ static int scan_tensor(const struct dataset *d, const struct tensor *t, uint8_t 
 	stats_init(stats);
 	for (uint64_t at = 0, n; esize && at < t->bytes; at += n) {
 		n = t->bytes - at < step ? t->bytes - at : step;
-		if (offload_stopped(err) < 0 || dataset_read(d, t, buf, n, at, err) < 0)
+		if (offload_stopped(err) < 0 || dataset_read_native(d, t, buf, n, at, err) < 0)
 			return -1;
-		if (t->swapped)
-			dataset_swap(t->dtype, buf, n / esize);
 		stats_add(stats, t->dtype, buf, n / esize);
 	}
 	return 0;

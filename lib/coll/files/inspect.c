@@ -122,10 +122,8 @@ static int read_tensor(struct reading *r, size_t i, uint64_t base, struct err *e
 
 	for (uint64_t at = 0, n; at < t->bytes; at += n) {
 		n = t->bytes - at < PIECE ? t->bytes - at : PIECE;
-		if (dataset_read(&in->data, t, r->buf, n, at, err) < 0)
+		if (dataset_read_native(&in->data, t, r->buf, n, at, err) < 0)
 			return -1;
-		if (t->swapped)
-			dataset_swap(t->dtype, r->buf, n / dtype_size(t->dtype));
 		digest_update(r->digest, base + at, r->buf, n);
 		if (stats)
 			stats_add(stats, t->dtype, r->buf, n / dtype_size(t->dtype));

@@ -27,10 +27,8 @@ static int add_length(const struct dataset *d, const struct tensor *t, double *l
 	for (uint64_t at = 0, n; at < t->count; at += n) {
 		n = t->count - at < most ? t->count - at : most;
 		if (offload_stopped(err) < 0 ||
-		    dataset_read(d, t, buf, n * esize, at * esize, err) < 0)
+		    dataset_read_native(d, t, buf, n * esize, at * esize, err) < 0)
 			return -1;
-		if (t->swapped)
-			dataset_swap(t->dtype, buf, n);
 		slerp_length_add(&sum, t->dtype, buf, n);
 	}
 	*length = slerp_length(&sum);
@@ -145,17 +143,23 @@ bool slerp_exchanges(const struct collective *c)
 	       c->transfer.slerp.answered < c->agreed.size;
 }
 
+static int add_squares(const struct collective *c, struct view part, double *squares,
+                       uint8_t *lengthy, struct err *err)
+{
+	for (size_t g = 0; g < c->agreed.ntensors; g++) {
+		const uint64_t bits = view_u64(&part);
+		double more;
+		memcpy(&more, &bits, sizeof more);
+		squares[g] += more;
+		lengthy[g] += view_u8(&part);
+	}
+	return part.failed || view_left(&part) ? malformed(err, "ROUND", "squares") : 0;
+}
+
 int slerp_take(struct collective *c, struct view part, struct err *err)
 {
 	struct slerp *s = &c->transfer.slerp;
-	for (size_t g = 0; g < c->agreed.ntensors; g++) {
-		const uint64_t bits = view_u64(&part);
-		double squares;
-		memcpy(&squares, &bits, sizeof squares);
-		s->all_squares[g] += squares;
-		s->all_lengthy[g] += view_u8(&part);
-	}
-	return part.failed || view_left(&part) ? malformed(err, "ROUND", "squares") : 0;
+	return add_squares(c, part, s->all_squares, s->all_lengthy, err);
 }
 
 static void put_squares(const struct collective *c, const double *squares, const uint8_t *lengthy,
@@ -179,23 +183,19 @@ void slerp_answer(struct collective *c, struct buf *out)
 static int add_up(struct collective *c, struct err *err)
 {
 	struct slerp *s = &c->transfer.slerp;
+	const size_t n = c->agreed.ntensors;
 	struct view answer;
 	struct buf b;
 	if (coll_rules(c->request->kind)->replicated &&
 	    c->agreed.rank != job_coordinator(c->life->job))
-		memset(s->squares, 0, c->agreed.ntensors * sizeof *s->squares);
+		memset(s->squares, 0, n * sizeof *s->squares);
 	buf_init(&b, JOB_ROUND_MAX);
 	put_squares(c, s->squares, s->lengthy, &b);
-	job_caller_watches(c->life->job, true);
-	int ret = b.failed ? err_nomem(err, "the lengths", JOB_ROUND_MAX)
-	                   : job_round(c->life->job, &b, &answer, err);
-	job_caller_watches(c->life->job, false);
-	buf_release(&b);
-	if (ret < 0)
+	if (coll_await_round(c->life, &b, "the lengths", &answer, err) < 0)
 		return -1;
-	memset(s->all_squares, 0, c->agreed.ntensors * sizeof *s->all_squares);
-	memset(s->all_lengthy, 0, c->agreed.ntensors * sizeof *s->all_lengthy);
-	return slerp_take(c, answer, err);
+	memset(s->squares, 0, n * sizeof *s->squares);
+	memset(s->lengthy, 0, n * sizeof *s->lengthy);
+	return add_squares(c, answer, s->squares, s->lengthy, err);
 }
 
 int slerp_measure(struct collective *c, struct err *err)
@@ -208,9 +208,7 @@ int slerp_measure(struct collective *c, struct err *err)
 	if (ret == 0 && c->agreed.size > 1)
 		ret = add_up(c, err);
 	s->measuring = false;
-	const bool one = c->agreed.size == 1;
 	for (size_t g = 0; g < c->agreed.ntensors && ret == 0; g++)
-		slerp_weights(c->request->param.part, one ? s->squares[g] : s->all_squares[g],
-		              one ? s->lengthy[g] : s->all_lengthy[g], s->weights[g]);
+		slerp_weights(c->request->param.part, s->squares[g], s->lengthy[g], s->weights[g]);
 	return ret;
 }

@@ -23,10 +23,10 @@ struct slerp {
 	int answered;   /* on the coordinator: ranks that have the answer of the round */
 	/* [ntensors of the job] */
 	double (*lengths)[2]; /* of this rank's contributions; 0: not known here, or 0 */
-	double *squares;      /* |u + v|^2 as far as this rank stores it */
-	uint8_t *lengthy;     /* the number of contributions with a length above 0 */
+	double *squares;      /* |u + v|^2 as far as this rank stores it, and then of all ranks */
+	uint8_t *lengthy;     /* contributions with a length above 0; likewise */
 	double (*weights)[2];
-	double *all_squares; /* of all ranks: added up on the coordinator, and then its answer */
+	double *all_squares; /* on the coordinator, of the round: added up */
 	uint8_t *all_lengthy;
 };
 

@@ -31,11 +31,9 @@ static int read_tensor(const struct dataset *d, const struct tensor *t, void *bu
                        size_t n, struct err *err)
 {
 	const size_t esize = dtype_size(t->dtype);
-	if (offload_stopped(err) < 0 || dataset_read(d, t, buf, n * esize, at * esize, err) < 0)
+	if (offload_stopped(err) < 0)
 		return -1;
-	if (t->swapped)
-		dataset_swap(t->dtype, buf, n);
-	return 0;
+	return dataset_read_native(d, t, buf, n * esize, at * esize, err);
 }
 
 static const struct tensor *tensor_of(const struct ranking *k, size_t index)

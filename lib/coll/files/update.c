@@ -210,10 +210,7 @@ static int send_rounds(struct collective *c, enum round round, bool sends, uint8
 		buf_put_u32(&b, number++);
 		if (sends)
 			buf_put(&b, bytes + at, n);
-		int ret = b.failed ? err_nomem(err, "the files", n)
-		                   : job_round(c->life->job, &b, &answer, err);
-		buf_release(&b);
-		if (ret < 0)
+		if (coll_await_round(c->life, &b, "the files", &answer, err) < 0)
 			return -1;
 		if (view_left(&answer) != n || (sends && !includes(answer.p, bytes + at, n)))
 			return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
@@ -260,7 +257,7 @@ static void count_pieces(struct collective *c)
 		    (c->request->delta || !update_bit(u->lacks, 2 * (uint64_t)f + 1)))
 			n += bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
 	}
-	/* All ranks have the same plan. A dry run reads no contents unless it is told to. */
+	/* All ranks have the same plan. A dry run reads contents only with --checksum. */
 	if (n > c->life->plan.memory / PIECE_MEMORY ||
 	    (c->request->dry_run && !c->request->checksum))
 		memset(u->first_piece, 0,
@@ -454,9 +451,7 @@ int update_agree(struct collective *c, struct err *err)
 		return -1;
 	if (c->agreed.size == 1)
 		return 0;
-	job_caller_watches(c->life->job, true);
-	int ret = agree(c, err);
-	job_caller_watches(c->life->job, false);
+	const int ret = agree(c, err);
 	u->over = true;
 	return ret;
 }

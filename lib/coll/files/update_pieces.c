@@ -119,8 +119,8 @@ static int copy_piece(void *ctx, const struct update_piece *p, struct err *err)
 	return update_changed(sink_path(sink, o->file), err);
 }
 
-/* Call @fn for each piece of the old versions of all files with pieces. A file that is not there
- * any more has no bytes. */
+/* Call @fn for each piece of all files that have pieces, with the old version open. An old version
+ * that has vanished counts as empty. */
 static int each_old(struct collective *c, update_visit *fn, struct err *err)
 {
 	struct old_file o = {.c = c, .buf = err_malloc(UPDATE_PIECE, "staging", err)};

@@ -219,6 +219,16 @@ int dataset_read(const struct dataset *d, const struct tensor *t, void *buf, siz
 	return 0;
 }
 
+int dataset_read_native(const struct dataset *d, const struct tensor *t, void *buf, size_t n,
+                        uint64_t at, struct err *err)
+{
+	if (dataset_read(d, t, buf, n, at, err) < 0)
+		return -1;
+	if (t->swapped)
+		dataset_swap(t->dtype, buf, n / dtype_size(t->dtype));
+	return 0;
+}
+
 void dataset_swap(enum dtype dtype, void *buf, size_t n)
 {
 	size_t width = dtype_size(dtype);

@@ -157,6 +157,9 @@ int dataset_to_c_order(struct dataset *, size_t memory, struct err *err);
 /* Read exactly @n bytes of the tensor from byte @at on, unchanged. As dataset_pread. */
 int dataset_read(const struct dataset *, const struct tensor *t, void *buf, size_t n, uint64_t at,
                  struct err *err);
+/* The same of whole elements, in the byte order of this machine. */
+int dataset_read_native(const struct dataset *, const struct tensor *t, void *buf, size_t n,
+                        uint64_t at, struct err *err);
 /* Read exactly @bytes at @pos of file number @file, without a conversion. ERR_INPUT: the file has
  * become shorter. Thread-safe. */
 int dataset_pread(const struct dataset *, int file, void *buf, size_t bytes, uint64_t pos,
