@@ -37,17 +37,16 @@ static int add_length(const struct dataset *d, const struct tensor *t, double *l
 
 static int add_lengths(struct collective *c, const struct vector *v, uint8_t *buf, struct err *err)
 {
-	struct slerp *s = &c->transfer.slerp;
 	for (size_t i = 0; i < v->ntensors; i++) {
 		const uint32_t g = v->tensors[i];
+		struct slerp_tensor *t = &c->transfer.slerp.tensors[g];
 		for (int k = 0; k < v->ninputs; k++) {
 			const struct dataset *d = &c->transfer.inputs[k];
-			double *length = &s->lengths[g][k];
-			if (add_length(d, &d->tensors[c->agreed.tensors[g].index], length, buf,
-			               err) < 0)
+			if (add_length(d, &d->tensors[c->agreed.tensors[g].index], &t->lengths[k],
+			               buf, err) < 0)
 				return -1;
-			if (!(*length <= 0)) /* NaN is one, too */
-				s->lengthy[g]++;
+			if (!(t->lengths[k] <= 0)) /* NaN is one, too */
+				t->sum.lengthy++;
 		}
 	}
 	return 0;
@@ -76,27 +75,17 @@ int slerp_prepare(struct collective *c, struct err *err)
 		               "--op slerp: at most %zu tensors over several ranks, but there are "
 		               "%zu: give both inputs to one rank",
 		               (size_t)MOST, c->agreed.ntensors);
-	s->lengths = err_calloc(n, sizeof *s->lengths, "the lengths", err);
-	s->squares = err_calloc(n, sizeof *s->squares, "the lengths", err);
-	s->lengthy = err_calloc(n, sizeof *s->lengthy, "the lengths", err);
-	s->weights = err_calloc(n, sizeof *s->weights, "the lengths", err);
-	s->all_squares = err_calloc(n, sizeof *s->all_squares, "the lengths", err);
-	s->all_lengthy = err_calloc(n, sizeof *s->all_lengthy, "the lengths", err);
-	if (!s->lengths || !s->squares || !s->lengthy || !s->weights || !s->all_squares ||
-	    !s->all_lengthy)
+	s->tensors = err_calloc(n, sizeof *s->tensors, "the lengths", err);
+	s->all = err_calloc(n, sizeof *s->all, "the lengths", err);
+	if (!s->tensors || !s->all)
 		return -1;
 	return job_run_in_thread(c->life->job, find_lengths, c, err);
 }
 
 void slerp_release(struct collective *c)
 {
-	struct slerp *s = &c->transfer.slerp;
-	free(s->lengths);
-	free(s->squares);
-	free(s->lengthy);
-	free(s->weights);
-	free(s->all_squares);
-	free(s->all_lengthy);
+	free(c->transfer.slerp.tensors);
+	free(c->transfer.slerp.all);
 }
 
 /* ---- elements ---- */
@@ -108,9 +97,9 @@ void slerp_weigh(const struct collective *c, int vector, int input, void *to, co
 	const struct vector *v = &c->agreed.vectors[vector];
 	const int contribution = c->agreed.size > 1 ? c->agreed.rank : input;
 	for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);) {
-		const uint32_t g = v->tensors[r.i];
-		const double length = s->lengths[g][input];
-		double weight = s->weights[g][contribution];
+		const struct slerp_tensor *t = &s->tensors[v->tensors[r.i]];
+		const double length = t->lengths[input];
+		double weight = t->weights[contribution];
 		if (s->measuring)
 			weight = !isfinite(length) ? (double)NAN : length > 0 ? 1 / length : 0;
 		/* Averages divide by the divisor, a power of two. */
@@ -130,7 +119,7 @@ void slerp_store(struct collective *c, int vector, const void *sum, uint64_t pos
 	if (coll_rules(c->request->kind)->cut == CUT_ROWS) /* the output is this rank's block */
 		pos += v->layout.off[c->agreed.rank];
 	for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);)
-		c->transfer.slerp.squares[v->tensors[r.i]] += slerp_squares(
+		c->transfer.slerp.tensors[v->tensors[r.i]].sum.squares += slerp_squares(
 		        v->wire, (const uint8_t *)sum + r.from * dtype_size(v->wire), by, r.n);
 }
 
@@ -143,59 +132,63 @@ bool slerp_exchanges(const struct collective *c)
 	       c->transfer.slerp.answered < c->agreed.size;
 }
 
-static int add_squares(const struct collective *c, struct view part, double *squares,
-                       uint8_t *lengthy, struct err *err)
+static int get_sum(struct view *part, struct slerp_sum *sum)
 {
-	for (size_t g = 0; g < c->agreed.ntensors; g++) {
-		const uint64_t bits = view_u64(&part);
-		double more;
-		memcpy(&more, &bits, sizeof more);
-		squares[g] += more;
-		lengthy[g] += view_u8(&part);
-	}
-	return part.failed || view_left(&part) ? malformed(err, "ROUND", "squares") : 0;
+	const uint64_t bits = view_u64(part);
+	memcpy(&sum->squares, &bits, sizeof bits);
+	sum->lengthy = view_u8(part);
+	return part->failed ? -1 : 0;
+}
+
+static void put_sum(const struct slerp_sum *sum, struct buf *out)
+{
+	uint64_t bits;
+	memcpy(&bits, &sum->squares, sizeof bits);
+	buf_put_u64(out, bits);
+	buf_put_u8(out, sum->lengthy);
 }
 
 int slerp_take(struct collective *c, struct view part, struct err *err)
 {
-	struct slerp *s = &c->transfer.slerp;
-	return add_squares(c, part, s->all_squares, s->all_lengthy, err);
-}
-
-static void put_squares(const struct collective *c, const double *squares, const uint8_t *lengthy,
-                        struct buf *out)
-{
+	struct slerp_sum more, *all = c->transfer.slerp.all;
 	for (size_t g = 0; g < c->agreed.ntensors; g++) {
-		uint64_t bits;
-		memcpy(&bits, &squares[g], sizeof bits);
-		buf_put_u64(out, bits);
-		buf_put_u8(out, lengthy[g]);
+		if (get_sum(&part, &more) < 0)
+			return malformed(err, "ROUND", "squares");
+		all[g].squares += more.squares;
+		all[g].lengthy += more.lengthy;
 	}
+	return view_left(&part) ? malformed(err, "ROUND", "squares") : 0;
 }
 
 void slerp_answer(struct collective *c, struct buf *out)
 {
-	put_squares(c, c->transfer.slerp.all_squares, c->transfer.slerp.all_lengthy, out);
+	for (size_t g = 0; g < c->agreed.ntensors; g++)
+		put_sum(&c->transfer.slerp.all[g], out);
 	c->transfer.slerp.answered++;
 }
 
 /* Ranks that store the same elements count once. */
 static int add_up(struct collective *c, struct err *err)
 {
-	struct slerp *s = &c->transfer.slerp;
+	struct slerp_tensor *t = c->transfer.slerp.tensors;
 	const size_t n = c->agreed.ntensors;
+	const bool counts = !coll_rules(c->request->kind)->replicated ||
+	                    c->agreed.rank == job_coordinator(c->life->job);
 	struct view answer;
 	struct buf b;
-	if (coll_rules(c->request->kind)->replicated &&
-	    c->agreed.rank != job_coordinator(c->life->job))
-		memset(s->squares, 0, n * sizeof *s->squares);
 	buf_init(&b, JOB_ROUND_MAX);
-	put_squares(c, s->squares, s->lengthy, &b);
+	for (size_t g = 0; g < n; g++) {
+		t[g].sum.squares = counts ? t[g].sum.squares : 0;
+		put_sum(&t[g].sum, &b);
+	}
 	if (coll_await_round(c->life, &b, "the lengths", &answer, err) < 0)
 		return -1;
-	memset(s->squares, 0, n * sizeof *s->squares);
-	memset(s->lengthy, 0, n * sizeof *s->lengthy);
-	return add_squares(c, answer, s->squares, s->lengthy, err);
+	for (size_t g = 0; g < n; g++)
+		(void)get_sum(&answer, &t[g].sum);
+	return answer.failed || view_left(&answer)
+	               ? err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
+	                          "a malformed ANSWER message (squares)")
+	               : 0;
 }
 
 int slerp_measure(struct collective *c, struct err *err)
@@ -209,6 +202,7 @@ int slerp_measure(struct collective *c, struct err *err)
 		ret = add_up(c, err);
 	s->measuring = false;
 	for (size_t g = 0; g < c->agreed.ntensors && ret == 0; g++)
-		slerp_weights(c->request->param.part, s->squares[g], s->lengthy[g], s->weights[g]);
+		slerp_weights(c->request->param.part, s->tensors[g].sum.squares,
+		              s->tensors[g].sum.lengthy, s->tensors[g].weights);
 	return ret;
 }

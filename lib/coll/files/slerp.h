@@ -18,16 +18,22 @@
 struct collective;
 struct vector;
 
+struct slerp_sum {
+	double squares;  /* |u + v|^2 */
+	uint8_t lengthy; /* contributions with a length above 0 */
+};
+
+struct slerp_tensor {
+	double lengths[2];    /* of this rank's contributions; 0: not known here, or 0 */
+	struct slerp_sum sum; /* as far as this rank has and stores it, and then of all ranks */
+	double weights[2];
+};
+
 struct slerp {
 	bool measuring; /* the data move for the angle */
 	int answered;   /* on the coordinator: ranks that have the answer of the round */
-	/* [ntensors of the job] */
-	double (*lengths)[2]; /* of this rank's contributions; 0: not known here, or 0 */
-	double *squares;      /* |u + v|^2 as far as this rank stores it, and then of all ranks */
-	uint8_t *lengthy;     /* contributions with a length above 0; likewise */
-	double (*weights)[2];
-	double *all_squares; /* on the coordinator, of the round: added up */
-	uint8_t *all_lengthy;
+	struct slerp_tensor *tensors; /* [ntensors of the job] */
+	struct slerp_sum *all;        /* likewise, on the coordinator: the sums of the round */
 };
 
 /* Is @v of the collective interpolated? */
