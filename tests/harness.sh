@@ -169,6 +169,17 @@ program "$tree/tests/unit/test_lost.c"
 program "$tree/build/unit/test_good" 'echo 1..1; echo ok 1'
 run --part units '^unit/'
 check 'run.sh: a unit test that was not built fails' ended 1 'unit/lost'
+check 'run.sh: a suite that fails runs once more' test "$(grep -c '^FAILED *unit/lost' <<<"$out")" = 2
+program "$tree/build/unit/test_lost" "[[ -e $place/once ]] || { touch $place/once; echo 1..1; echo not ok 1 first; exit 1; }" 'echo 1..1; echo ok 1'
+run --part units '^unit/'
+check 'run.sh: one that passes then has passed, and is named' ended 0 'unsteady, passed only alone: unit/lost'
+check 'run.sh: its first result does not count' test "${out##*$'\n'}" = '4 passed, 0 failed'
+program "$tree/build/unit/test_lost" 'echo 1..1; echo not ok 1 never'
+for name in a b c; do
+	program "$tree/tests/unit/test_$name.c"
+done
+run --part units '^unit/'
+check 'run.sh: many that fail do not run again' test "$(grep -c '^FAILED *unit/' <<<"$out")" = 4
 program "$tree/tests/fuzz/fuzz_npy.c"
 run --part fuzz-files '^fuzz/'
 check 'run.sh: a fuzzer that was not built fails' ended 1 'fuzz/npy'

@@ -18,8 +18,9 @@
 # plan and price run under sanitizers: all of them would take hours. The short runs have neither there.
 #
 # COLLCTL_LONG=1 makes the long runs. JOBS is how many suites run at once (four more than the processors,
-# as many tests wait). Prints a line per suite, what a failing one said, the processor time of all, and last
-# `N passed, N failed[, N skipped]`. Exit code 1 if anything failed. A suite is a program that prints TAP
+# as many tests wait). If at most three suites fail, each runs once more, alone, and its second result counts: beside others, on a
+# machine that others use, a time limit may end what is right. Prints a line per suite, what a failing one said, the suites that
+# passed only alone, the processor time of all, and last `N passed, N failed[, N skipped]`. Exit code 1 if anything failed. A suite is a program that prints TAP
 # or one test by its exit code (77: skipped), within a time limit.
 set -euo pipefail
 
@@ -135,6 +136,7 @@ suite() {
 	((rc != 124 && rc != 137)) || note="over its $limit s${note:+, $note}"
 	((rc == 0 || failed == 0)) || note="${note:+$note, }exit code $rc"
 	echo "$passed $failed $skipped $cpu $name" >>"$work/results"
+	((failed == 0)) || printf '%s %s\n' "$name" "$(printf '%q ' "$limit" "$format" "$@")" >>"$work/failed"
 	local text
 	text=$(awk -v n="$name" -v p="$passed" -v f="$failed" -v s="$skipped" -v t0="$start" \
 		-v t1="$EPOCHREALTIME" -v cpu="$cpu" -v note="$note" 'BEGIN {
@@ -173,6 +175,20 @@ wanted() { [[ -z $only || $1 =~ $only ]]; }
 now() {
 	wanted "$1" || return 0
 	suite "$@"
+}
+
+# Run the suites that failed once more, one after the other, unless these are many. What passes alone is named in unsteady.
+unsteady=''
+again() {
+	local name command
+	[[ -f $work/failed ]] && (($(wc -l <"$work/failed") <= 3)) || return 0
+	mv "$work/failed" "$work/first"
+	while read -r name command; do
+		[[ $name != build/* ]] || continue
+		echo "once more, alone: $name"
+		sed -i "\\, $name\$,d" "$work/results"
+		! eval "suite $name $command" || unsteady+="${unsteady:+, }$name"
+	done <"$work/first"
 }
 
 # later NAME ...: a suite beside the others, as soon as there is room
@@ -454,6 +470,8 @@ if ((long)) && runs bare; then
 	suite bare 5400 tap tests/bare.sh || true
 fi
 
+((list)) || again
+
 # Nothing may run on when the tests have ended.
 remaining=$(marked)
 # A process that is ending as this looks is none that runs on.
@@ -463,6 +481,7 @@ export remaining
 now cleanup 600 one bash -c '[[ -z $remaining ]] || { printf "left running:\n%s\n" "$remaining"; exit 1; }' || true
 
 ((list == 0)) || exit 0
+[[ -z $unsteady ]] || echo "unsteady, passed only alone: $unsteady"
 # The processor time by the first word of the suites' names, and the sums.
 awk '{ p += $1; f += $2; s += $3; all += $4 + $5; split($6, words, "/"); name = words[1] }
 	!(name in used) { names[++n] = name }
