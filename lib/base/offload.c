@@ -79,3 +79,25 @@ void offload_leave(struct offload *o, void (*drop)(void *ctx))
 	if (atomic_exchange(&o->over, true))
 		let_go(o);
 }
+
+int offload_share(int n, int (*fn)(void *ctx, struct err *err), void *ctx, size_t bytes,
+                  struct err *err)
+{
+	struct offload *others = err_calloc((size_t)n, sizeof *others, "the threads", err);
+	int started = 1, ret = others ? 0 : -1;
+	while (started < n && ret == 0) {
+		ret = offload_start(&others[started], fn, (char *)ctx + (size_t)started * bytes,
+		                    err);
+		started += ret == 0;
+	}
+	if (ret == 0)
+		ret = fn(ctx, err);
+	for (int i = 1; i < started; i++) {
+		if (ret < 0)
+			offload_stop(&others[i]);
+		if (offload_finish(&others[i], err) < 0)
+			ret = -1;
+	}
+	free(others);
+	return ret;
+}

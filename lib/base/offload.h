@@ -12,6 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "lib/base/err.h"
 
@@ -42,5 +43,11 @@ int offload_finish(struct offload *, struct err *err);
  * on fn's, and @o, which must be malloced, is freed. Until then the thread counts as stuck
  * (stuck.h), and fn may use only @ctx and memory that is never freed. */
 void offload_leave(struct offload *o, void (*drop)(void *ctx));
+
+/* Call @fn @n times at once, each with its own @bytes from @ctx on: the first on this thread, the
+ * others on new ones. Returns when all have returned. -1, and *err of the first that failed: one
+ * has failed, or no thread could be started; the others on new threads were then asked to end. */
+int offload_share(int n, int (*fn)(void *ctx, struct err *err), void *ctx, size_t bytes,
+                  struct err *err);
 
 #endif

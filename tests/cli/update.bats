@@ -277,7 +277,7 @@ assert_differences() {
 		versions $t
 		cp OLD out.1
 		cp OLD out.2
-		delta src
+		delta src --threads 3
 		cmp src out.1
 		cmp src out.2
 		assert_differences $(($(stat -c %s src) / 16))

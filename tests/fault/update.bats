@@ -25,7 +25,7 @@ weights() {
 	mkfifo said
 	# At this rate the differences are on their way for some ten seconds after the ranks have compared.
 	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1 || own=new
-		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 8K --delta OLD new -o "$own"' "$COLLCTL" >said 2>&1 &
+		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 8K --threads 3 --delta OLD new -o "$own"' "$COLLCTL" >said 2>&1 &
 	STARTED+=($!)
 	local line all=
 	while read -r line; do

@@ -50,6 +50,47 @@ TEST(test_stop)
 	assert_int_equal(err.code, 0);
 }
 
+struct shared {
+	sem_t *met; /* up once by each call, and down by the first for each other */
+	int number, of, fails, calls;
+};
+
+static int meet(void *ctx, struct err *err)
+{
+	struct shared *s = ctx;
+	s->calls++;
+	sem_post(s->met);
+	for (int i = 0; s->number == 0 && i < s->of; i++)
+		while (sem_wait(s->met))
+			;
+	return s->number == s->fails ? err_set(err, ERR_INPUT, "number %d", s->number) : 0;
+}
+
+/* Call number @fails of @n at once fails, -1: none. */
+static int shared(int n, int fails, struct err *err)
+{
+	struct shared s[4];
+	sem_t met;
+	assert_int_equal(sem_init(&met, 0, 0), 0);
+	for (int i = 0; i < n; i++)
+		s[i] = (struct shared){&met, i, n, fails, 0};
+	const int ret = offload_share(n, meet, s, sizeof *s, err);
+	for (int i = 0; i < n; i++)
+		assert_int_equal(s[i].calls, 1);
+	sem_destroy(&met);
+	return ret;
+}
+
+TEST(calls_at_once_and_the_one_that_fails)
+{
+	for (int n = 1; n <= 4; n++)
+		for (int fails = -1; fails < n; fails++) {
+			struct err err = {.rank = ERR_RANK_SELF};
+			assert_int_equal(shared(n, fails, &err), fails < 0 ? 0 : -1);
+			assert_int_equal(err.code, fails < 0 ? 0 : ERR_INPUT);
+		}
+}
+
 struct dropped {
 	sem_t begin, dropped;
 };

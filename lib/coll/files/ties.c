@@ -23,7 +23,6 @@ struct ranking {
 	int begin, end,
 	        most; /* the local inputs of this thread, of which it ranks so many at a time */
 	int first, n; /* those that are ranked */
-	struct offload thread;
 };
 
 /* Read @n elements of the tensor @t of @d from element @at on. */
@@ -188,7 +187,7 @@ static int make_ranking(struct ranking *k, struct err *err)
 static int rank_in_threads(struct collective *c, struct ranking *k, int n, struct err *err)
 {
 	const int inputs = c->transfer.ninputs;
-	int started = 1, ret = make_least(c, err);
+	int ret = make_least(c, err);
 	for (int i = 0; i < n && ret == 0; i++) {
 		k[i] = (struct ranking){.c = c,
 		                        .begin = inputs * i / n,
@@ -196,18 +195,8 @@ static int rank_in_threads(struct collective *c, struct ranking *k, int n, struc
 		                        .most = RANKED / n};
 		ret = make_ranking(&k[i], err);
 	}
-	while (started < n && ret == 0) {
-		ret = offload_start(&k[started].thread, rank_all, &k[started], err);
-		started += ret == 0;
-	}
 	if (ret == 0)
-		ret = rank_all(&k[0], err);
-	for (int i = 1; i < started; i++) {
-		if (ret < 0)
-			offload_stop(&k[i].thread);
-		if (offload_finish(&k[i].thread, err) < 0)
-			ret = -1;
-	}
+		ret = offload_share(n, rank_all, k, sizeof *k, err);
 	for (int i = 0; i < n; i++) {
 		free(k[i].x);
 		free(k[i].origin);

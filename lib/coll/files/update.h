@@ -86,6 +86,7 @@ struct update_piece {
 	int f;
 	uint64_t i, at, n;
 };
+struct update_piece update_piece_of(const struct collective *, int f, uint64_t i);
 typedef int update_visit(void *ctx, const struct update_piece *, struct err *err);
 /* Call @fn for each piece of file @f. */
 int update_each_piece(const struct collective *, int f, update_visit *fn, void *ctx,
@@ -103,10 +104,14 @@ int update_write_coded(const struct update *, const void *buf, uint64_t pos, uin
 int update_open_spool(struct update *, struct err *err);
 /* At the root: is OLD a file, or a folder, as the input? */
 int update_check_old(const struct collective *, struct err *err);
-/* At the root: fill update.of_old; at all: update.lacks_base; at the root: fill the spool, and set
- * coded_bytes. The first and the last in such a thread. */
+/* The file of OLD for the root's file number @f: OLD, or in the folder OLD. -1: there is none. */
+int update_open_old(const struct collective *, int f);
+/* At the root: fill update.of_old. In such a thread. */
 int update_digest_old(void *collective, struct err *err);
+/* Fill update.lacks_base. */
 void update_find_bases(struct collective *);
+
+/* update_coding.c. At the root: fill the spool, and set coded_bytes. In such a thread. */
 int update_encode(void *collective, struct err *err);
 /* Write the pieces of the spool to the outputs. Nothing unless they are coded. ERR_INTEGRITY: the
  * stream is damaged; ERR_INPUT: an old file has changed. In such a thread. */

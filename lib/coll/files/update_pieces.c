@@ -22,14 +22,22 @@ int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *bu
 	return 0;
 }
 
+struct update_piece update_piece_of(const struct collective *c, int f, uint64_t i)
+{
+	const uint64_t bytes = c->agreed.root_files.files[f].bytes;
+	const uint64_t at = (i - c->transfer.update.first_piece[f]) * UPDATE_PIECE;
+	return (struct update_piece){.f = f,
+	                             .i = i,
+	                             .at = at,
+	                             .n = bytes - at < UPDATE_PIECE ? bytes - at : UPDATE_PIECE};
+}
+
 int update_each_piece(const struct collective *c, int f, update_visit *fn, void *ctx,
                       struct err *err)
 {
 	const uint64_t *first = c->transfer.update.first_piece;
-	const uint64_t bytes = c->agreed.root_files.files[f].bytes;
 	for (uint64_t i = first[f]; i < first[f + 1]; i++) {
-		struct update_piece p = {.f = f, .i = i, .at = (i - first[f]) * UPDATE_PIECE};
-		p.n = bytes - p.at < UPDATE_PIECE ? bytes - p.at : UPDATE_PIECE;
+		const struct update_piece p = update_piece_of(c, f, i);
 		if (fn(ctx, &p, err) < 0)
 			return -1;
 	}

@@ -1,0 +1,340 @@
+/*
+ * --delta: the root's pieces become coded pieces in the spool, and those become pieces of the
+ * outputs, on several threads. Each takes the next piece, in the order of the stream, and an
+ * encoder waits with its coded piece until those before it have their places. See update.h.
+ */
+#include "lib/coll/files/update.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/offload.h"
+#include "lib/base/xxh3.h"
+#include "lib/coll/collective.h"
+#include "lib/data/coding/coding.h"
+
+#define HEAD          4 /* bytes: a coded piece's length */
+#define THREADS       8
+#define THREAD_MEMORY (8u << 20) /* about what one needs */
+
+_Static_assert(UPDATE_PIECE == CODING_PIECE, "a piece is coded as a whole");
+
+/* What the threads share; the lock protects what is below it. */
+struct work {
+	struct collective *c;
+	bool encodes, zstd;
+	int nthreads;
+	pthread_cond_t turn[THREADS]; /* of piece number k of the stream: turn[k % nthreads] */
+	pthread_mutex_t lock;
+	bool failed;
+	int f; /* the next piece: number @i, or the first of file @f */
+	uint64_t i;
+	uint64_t taken, placed; /* pieces of the stream */
+	uint64_t at;            /* bytes of the stream that are taken */
+};
+
+/* A thread, with its part of the file that it works on. */
+struct worker {
+	struct work *w;
+	int f;                         /* -1: none */
+	const struct dataset_file *in; /* the root's; NULL: this is another rank */
+	int old;                       /* the old version; -1: none */
+	uint8_t *piece, *base, *coded; /* UPDATE_PIECE, UPDATE_PIECE, HEAD + CODING_ROOM of it */
+	struct coder *coder;
+};
+
+/* A piece that a thread has taken. */
+struct taken {
+	struct update_piece p;
+	uint64_t number;    /* in the stream */
+	uint64_t at, bytes; /* of its coded piece in the stream, without the head */
+};
+
+/* ---- the pieces, in order ---- */
+
+static bool is_root(const struct collective *c)
+{
+	return c->agreed.rank == c->agreed.root;
+}
+
+/* Is nothing of file @f to do? */
+static bool skips(const struct work *w, int f)
+{
+	return !w->encodes &&
+	       sink_fate(w->c->transfer.sink, files_place(w->c, 0, (size_t)f)->file) == SINK_KEEP;
+}
+
+/* The next piece that somebody lacks. */
+static bool next_piece(struct work *w, struct update_piece *p)
+{
+	const struct update *u = &w->c->transfer.update;
+	for (; w->f < w->c->agreed.root_files.nfiles; w->f++) {
+		const uint64_t first = u->first_piece[w->f];
+		if (w->i < first)
+			w->i = first;
+		for (; w->i < u->first_piece[w->f + 1] && !skips(w, w->f); w->i++)
+			if (update_bit(u->lacks_piece, w->i)) {
+				*p = update_piece_of(w->c, w->f, w->i++);
+				return true;
+			}
+	}
+	return false;
+}
+
+static int damaged(const struct collective *c, struct err *err)
+{
+	return err_rank(err, ERR_INTEGRITY, c->agreed.root,
+	                "the stream of coded pieces is damaged");
+}
+
+/* Where is the next coded piece, of a piece of @n bytes? */
+static int find_coded(struct work *w, uint64_t n, struct taken *t, struct err *err)
+{
+	const struct update *u = &w->c->transfer.update;
+	uint8_t head[HEAD];
+	if (u->coded_bytes - w->at < HEAD)
+		return damaged(w->c, err);
+	if (update_read_coded(u, head, w->at, HEAD, err) < 0)
+		return -1;
+	t->bytes = get_u32(head);
+	t->at = w->at + HEAD;
+	if (t->bytes == 0 || t->bytes > CODING_ROOM(n) || t->bytes > u->coded_bytes - t->at)
+		return damaged(w->c, err);
+	w->at = t->at + t->bytes;
+	return 0;
+}
+
+static int take_locked(struct work *w, struct taken *t, struct err *err)
+{
+	if (w->failed)
+		return 0;
+	if (!next_piece(w, &t->p))
+		return 0;
+	t->number = w->taken++;
+	return !w->encodes && !is_root(w->c) && find_coded(w, t->p.n, t, err) < 0 ? -1 : 1;
+}
+
+/* 1: *t is the next piece; 0: there is none, or another thread has failed. */
+static int take(struct work *w, struct taken *t, struct err *err)
+{
+	if (offload_stopped(err) < 0)
+		return -1;
+	pthread_mutex_lock(&w->lock);
+	const int ret = take_locked(w, t, err);
+	pthread_mutex_unlock(&w->lock);
+	return ret;
+}
+
+/* Another thread may wait for a piece of this one. */
+static void fail(struct work *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->failed = true;
+	for (int k = 0; k < w->nthreads; k++)
+		pthread_cond_signal(&w->turn[k]);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- a piece and its base ---- */
+
+static void close_old(struct worker *k)
+{
+	if (k->f >= 0 && k->old >= 0)
+		close(k->old);
+	k->f = -1;
+}
+
+static void open_file(struct worker *k, int f)
+{
+	const struct work *w = k->w;
+	if (k->f == f)
+		return;
+	close_old(k);
+	k->f = f;
+	k->in = files_listed_input(w->c, f);
+	k->old =
+	        w->encodes ? update_open_old(w->c, f)
+	        : k->in    ? -1
+	                : sink_open_old(w->c->transfer.sink, files_place(w->c, 0, (size_t)f)->file);
+}
+
+/* Read a piece that the ranks have compared: it has the digest @want. */
+static int read_again(int fd, const char *path, const struct update_piece *p, const uint8_t *want,
+                      uint8_t *buf, struct err *err)
+{
+	uint8_t digest[DIGEST_BYTES];
+	if (fd < 0)
+		return update_changed(path, err);
+	if (update_digest(fd, path, p->at, p->n, buf, digest, err) < 0)
+		return -1;
+	return memcmp(digest, want, sizeof digest) == 0 ? 0 : update_changed(path, err);
+}
+
+static int read_piece(struct worker *k, const struct update_piece *p, struct err *err)
+{
+	return read_again(k->in->fd, k->in->name, p,
+	                  k->w->c->transfer.update.of_pieces + p->i * DIGEST_BYTES, k->piece, err);
+}
+
+static int read_base(struct worker *k, const struct update_piece *p, const char *path,
+                     struct err *err)
+{
+	return read_again(k->old, path, p, k->w->c->transfer.update.of_old + p->i * DIGEST_BYTES,
+	                  k->base, err);
+}
+
+/* ---- encoding ---- */
+
+/* Give the coded piece of @n bytes its place in the stream. False: another thread has failed. */
+static bool place(struct work *w, const struct taken *t, uint64_t n, uint64_t *at)
+{
+	pthread_mutex_lock(&w->lock);
+	while (w->placed < t->number && !w->failed)
+		pthread_cond_wait(&w->turn[t->number % (uint64_t)w->nthreads], &w->lock);
+	const bool ok = !w->failed;
+	*at = w->at;
+	w->at += n;
+	w->placed++;
+	pthread_cond_signal(&w->turn[w->placed % (uint64_t)w->nthreads]);
+	pthread_mutex_unlock(&w->lock);
+	return ok;
+}
+
+static int encode(struct worker *k, const struct taken *t, struct err *err)
+{
+	const struct update *u = &k->w->c->transfer.update;
+	const bool based = !update_bit(u->lacks_base, t->p.i);
+	uint64_t at;
+	if (read_piece(k, &t->p, err) < 0 ||
+	    (based && read_base(k, &t->p, k->w->c->request->delta, err) < 0))
+		return -1;
+	const size_t n = coding_encode(k->coder, k->piece, based ? k->base : NULL, t->p.n, 0,
+	                               k->coded + HEAD);
+	put_u32(k->coded, (uint32_t)n);
+	return !place(k->w, t, HEAD + n, &at) ? 0
+	                                      : update_write_coded(u, k->coded, at, HEAD + n, err);
+}
+
+/* ---- decoding ---- */
+
+/* The coded piece to k->piece. */
+static int decode_coded(struct worker *k, const struct taken *t, const char *path, struct err *err)
+{
+	const struct update *u = &k->w->c->transfer.update;
+	const int root = k->w->c->agreed.root;
+	const bool based = !update_bit(u->lacks_base, t->p.i);
+	struct err why = ERR_INIT;
+	XXH128_canonical_t digest;
+	if (update_read_coded(u, k->coded, t->at, t->bytes, err) < 0 ||
+	    (based && read_base(k, &t->p, path, err) < 0))
+		return -1;
+	if (coding_decode(k->coder, k->coded, t->bytes, based ? k->base : NULL, k->piece, t->p.n,
+	                  &why) < 0)
+		return err_rank(err, why.code, why.code == ERR_INTEGRITY ? root : ERR_RANK_SELF,
+		                "%s: %s", path, why.text);
+	XXH128_canonicalFromHash(&digest, XXH3_128bits(k->piece, t->p.n));
+	if (memcmp(digest.digest, u->of_pieces + t->p.i * DIGEST_BYTES, DIGEST_BYTES) == 0)
+		return 0;
+	return err_rank(err, ERR_INTEGRITY, root,
+	                "%s: a coded piece gives other bytes than its digest says", path);
+}
+
+static int decode(struct worker *k, const struct taken *t, struct err *err)
+{
+	const struct collective *c = k->w->c;
+	struct sink *sink = c->transfer.sink;
+	const int file = files_place(c, 0, (size_t)t->p.f)->file;
+	/* The root has the piece. */
+	if ((k->in ? read_piece(k, &t->p, err) : decode_coded(k, t, sink_path(sink, file), err)) <
+	    0)
+		return -1;
+	return sink_pwrite(sink, file, k->piece, t->p.n, t->p.at, err);
+}
+
+/* ---- threads ---- */
+
+static int make_worker(struct worker *k, struct err *err)
+{
+	k->piece = err_malloc(UPDATE_PIECE, "staging", err);
+	k->base = err_malloc(UPDATE_PIECE, "staging", err);
+	k->coded = err_malloc(HEAD + CODING_ROOM(UPDATE_PIECE), "staging", err);
+	k->coder = coder_new(k->w->zstd, err);
+	return k->piece && k->base && k->coded && k->coder ? 0 : -1;
+}
+
+static void release_worker(struct worker *k)
+{
+	close_old(k);
+	free(k->piece);
+	free(k->base);
+	free(k->coded);
+	coder_free(k->coder);
+}
+
+static int run_worker(void *ctx, struct err *err)
+{
+	struct worker *k = ctx;
+	struct taken t = {0};
+	int ret = make_worker(k, err);
+	int got = ret == 0 ? take(k->w, &t, err) : -1;
+	while (got > 0) {
+		open_file(k, t.p.f);
+		got = (k->w->encodes ? encode : decode)(k, &t, err) < 0 ? -1 : take(k->w, &t, err);
+	}
+	release_worker(k);
+	if (got < 0)
+		fail(k->w);
+	return got;
+}
+
+static int count_threads(const struct collective *c)
+{
+	const uint64_t room = c->life->plan.memory / THREAD_MEMORY;
+	const uint64_t pieces = c->transfer.update.npieces;
+	uint64_t n = (uint64_t)collective_threads(c);
+	n = n < THREADS ? n : THREADS;
+	n = n < room ? n : room;
+	n = n < pieces ? n : pieces;
+	return n ? (int)n : 1;
+}
+
+/* Work on all pieces. */
+static int run(struct work *w, struct err *err)
+{
+	struct worker workers[THREADS];
+	w->nthreads = count_threads(w->c);
+	pthread_mutex_init(&w->lock, NULL);
+	for (int k = 0; k < w->nthreads; k++) {
+		pthread_cond_init(&w->turn[k], NULL);
+		workers[k] = (struct worker){.w = w, .f = -1};
+	}
+	const int ret = offload_share(w->nthreads, run_worker, workers, sizeof *workers, err);
+	for (int k = 0; k < w->nthreads; k++)
+		pthread_cond_destroy(&w->turn[k]);
+	pthread_mutex_destroy(&w->lock);
+	return ret;
+}
+
+int update_encode(void *collective, struct err *err)
+{
+	struct collective *c = collective;
+	struct update *u = &c->transfer.update;
+	struct work w = {.c = c, .encodes = true};
+	w.zstd = !update_bit(u->lacks, 2 * (uint64_t)c->agreed.root_files.nfiles);
+	if (update_open_spool(u, err) < 0 || run(&w, err) < 0)
+		return -1;
+	u->coded_bytes = w.at;
+	return 0;
+}
+
+int update_decode(struct collective *c, struct err *err)
+{
+	struct work w = {.c = c, .zstd = true};
+	if (!c->transfer.update.coded || !c->transfer.sink)
+		return 0;
+	if (run(&w, err) < 0)
+		return -1;
+	return !is_root(c) && w.at != c->transfer.update.coded_bytes ? damaged(c, err) : 0;
+}
