@@ -85,6 +85,14 @@ static json_t *inputs_json(const struct coll_result *r)
 	return names;
 }
 
+static json_t *without_old_json(const struct coll_result *r)
+{
+	json_t *ranks = json_array();
+	for (int i = 0; i < r->nwithout; i++)
+		json_array_append_new(ranks, json_integer(r->without_old[i]));
+	return json_pack("{s:o, s:I}", "ranks", ranks, "bytes", (json_int_t)r->whole_bytes);
+}
+
 static json_t *found_json(const struct coll_result *r)
 {
 	json_t *tensors = json_array();
@@ -206,6 +214,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 		json_object_set_new(j, "equal_files", json_integer((json_int_t)r->equal_files));
 	if (r->plain_bytes)
 		json_object_set_new(j, "plain_bytes", json_integer((json_int_t)r->plain_bytes));
+	if (r->nwithout)
+		json_object_set_new(j, "without_old", without_old_json(r));
 	json_object_set_new(j, "steps", json_integer((json_int_t)r->stats.messages));
 	json_object_set_new(j, "peers", json_integer(r->peers));
 	json_object_set_new(j, "windows", json_integer(r->windows));

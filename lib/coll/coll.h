@@ -121,13 +121,17 @@ struct coll_result {
 	size_t equal_files; /* broadcast with update: files of which all ranks had a copy */
 	uint64_t
 	        plain_bytes; /* with delta: of the files' pieces that `bytes` of differences gave */
-	bool repeatable;     /* the job failed because a rank or a link was lost, and no rank has
-	                        committed: the same job may run again */
-	enum phase phase;    /* in which the job failed, or the last one */
-	int rank, size;      /* rank -1: not known */
-	uint64_t all_inputs; /* of a collective: the number of inputs of all ranks; 0: not known */
-	int hosts;           /* number of hosts; 0: not known */
-	const int *host;     /* as in struct coll_args; NULL: not known */
+	const int *without_old; /* with delta, [nwithout]: the ranks that lack pieces of the old
+	                           version */
+	int nwithout;
+	uint64_t whole_bytes; /* with delta: of pieces that were coded for these ranks alone */
+	bool repeatable;      /* the job failed because a rank or a link was lost, and no rank has
+	                         committed: the same job may run again */
+	enum phase phase;     /* in which the job failed, or the last one */
+	int rank, size;       /* rank -1: not known */
+	uint64_t all_inputs;  /* of a collective: the number of inputs of all ranks; 0: not known */
+	int hosts;            /* number of hosts; 0: not known */
+	const int *host;      /* as in struct coll_args; NULL: not known */
 	const struct coll_algorithm *algorithm; /* the one that ran; NULL: none */
 	const char *dtype;                      /* "mixed": several types; NULL: none */
 	const char *output;                     /* name of the first output; NULL: none */

@@ -183,8 +183,7 @@ static uint64_t bytes_of(const struct collective *c)
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
 		const struct coll_args *args = &v->layout.args;
-		struct coll_layout l =
-		        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);
+		struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
 		in += coll_in_at(v->kind, args, l.in_hi) * dtype_size(v->dtype);
 		out += coll_out_at(v->kind, args, l.out_hi) * dtype_size(v->out);
 	}
@@ -203,6 +202,7 @@ static int list_vectors(struct collective *c, struct err *err)
 		t->vectors[i] = (struct exec_vector){
 		        .algorithm = v->algorithm,
 		        .args = v->layout.args,
+		        .ranks = v->ranks,
 		        .op = v->op,
 		        .dtype = v->wire,
 		        .ordered = c->request->ordered,
@@ -290,13 +290,13 @@ static int check_descriptors(const struct collective *c, int lanes, struct err *
 /* Determine the outputs, the vectors and the connections. */
 static int arrange(struct collective *c, struct err *err)
 {
-	size_t n = (size_t)c->agreed.nvectors;
 	int lanes = -1;
-	if (!(c->transfer.files = err_calloc(n, sizeof *c->transfer.files, "the vectors", err)))
-		return -1;
 	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
-	    update_agree(c, err) < 0 || files_map_outputs(c, err) < 0 ||
-	    (lanes = list_lanes(c, err)) < 0)
+	    update_agree(c, err) < 0)
+		return -1;
+	const size_t n = (size_t)c->agreed.nvectors;
+	if (!(c->transfer.files = err_calloc(n, sizeof *c->transfer.files, "the vectors", err)) ||
+	    files_map_outputs(c, err) < 0 || (lanes = list_lanes(c, err)) < 0)
 		return -1;
 	return check_descriptors(c, lanes, err);
 }
@@ -502,6 +502,9 @@ static void report(struct coll *life, struct coll_result *r)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
 	r->equal_files = t->update.nequal;
 	r->plain_bytes = t->update.coded ? t->update.plain_bytes : 0;
+	r->without_old = t->update.without_old;
+	r->nwithout = t->update.nwithout;
+	r->whole_bytes = t->update.coded_bytes[UPDATE_WHOLE];
 	r->has_digest =
 	        t->in_place && t->sink && !t->update.nequal && !t->update.equal && !t->update.coded;
 	memcpy(r->digest, t->digest, sizeof r->digest);

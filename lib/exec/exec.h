@@ -26,8 +26,11 @@
 
 struct exec_vector {
 	const struct coll_algorithm *algorithm;
-	struct coll_args args; /* of the whole vector; rank and size are the same in all vectors.
-	                          The arrays must outlive the executor */
+	struct coll_args args; /* of the whole vector. The arrays must outlive the executor */
+	/* [args.size], ascending: the ranks that take part in this vector, which args numbers from
+	 * 0. It must outlive the executor. NULL: all ranks, as in the first vector. A rank that
+	 * does not take part has a vector of size 1 without elements, in as many windows. */
+	const int *ranks;
 	enum reduce_op op;
 	enum dtype dtype; /* of the lanes and the buffers */
 	bool ordered;     /* --order rank: accumulate floats in f64 */

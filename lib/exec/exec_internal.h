@@ -29,6 +29,7 @@ struct vector_ops {
 struct window {
 	const struct coll_algorithm *algorithm; /* NULL: none yet */
 	struct coll_args args;
+	const int *ranks;         /* as in struct exec_vector */
 	uint64_t *off, *recv_off; /* args.off and args.recv_off, [size + 1] */
 };
 

@@ -22,10 +22,8 @@ static struct sched *build(const struct coll_algorithm *alg, const struct coll_a
 	return sched;
 }
 
-int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, uint8_t *used,
-               struct err *err)
+static int add_edges(struct sched *sched, uint8_t *used)
 {
-	struct sched *sched = build(alg, args, err);
 	if (!sched)
 		return -1;
 	for (uint32_t i = 0; i < sched->nsteps; i++)
@@ -34,6 +32,12 @@ int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, u
 			        sched->steps[i].op == SCHED_SEND ? EXEC_OUT : EXEC_IN;
 	sched_free(sched);
 	return 0;
+}
+
+int exec_edges(const struct coll_algorithm *alg, const struct coll_args *args, uint8_t *used,
+               struct err *err)
+{
+	return add_edges(build(alg, args, err), used);
 }
 
 int exec_footprint(const struct coll_algorithm *alg, const struct coll_args *args,
@@ -98,16 +102,18 @@ static bool cut(const struct exec_vector *p, uint32_t k, const uint64_t *whole, 
 
 static bool alike(const struct coll_args *a, const struct coll_args *b)
 {
-	return a->root == b->root && a->ninputs == b->ninputs && a->joint == b->joint &&
-	       a->noutputs == b->noutputs && a->devices == b->devices &&
-	       !a->recv_off == !b->recv_off && a->base == b->base && a->steps == b->steps &&
-	       a->esize == b->esize;
+	return a->rank == b->rank && a->size == b->size && a->root == b->root &&
+	       a->ninputs == b->ninputs && a->joint == b->joint && a->noutputs == b->noutputs &&
+	       a->devices == b->devices && !a->recv_off == !b->recv_off && a->base == b->base &&
+	       a->steps == b->steps && a->esize == b->esize;
 }
 
 bool window_set(struct window *w, const struct exec_vector *p, uint32_t k)
 {
-	bool other = w->algorithm != p->algorithm || !alike(&w->args, &p->args);
+	bool other =
+	        w->algorithm != p->algorithm || w->ranks != p->ranks || !alike(&w->args, &p->args);
 	w->algorithm = p->algorithm;
+	w->ranks = p->ranks;
 	w->args = p->args;
 	w->args.off = w->off;
 	other |= cut(p, k, p->args.off, w->off);
@@ -120,7 +126,11 @@ bool window_set(struct window *w, const struct exec_vector *p, uint32_t k)
 
 struct sched *window_sched(const struct window *w, struct err *err)
 {
-	return build(w->algorithm, &w->args, err);
+	struct sched *sched = build(w->algorithm, &w->args, err);
+	for (uint32_t i = 0; sched && w->ranks && i < sched->nsteps; i++)
+		if (sched->steps[i].peer >= 0)
+			sched->steps[i].peer = w->ranks[sched->steps[i].peer];
+	return sched;
 }
 
 /* The first window from @k on that has elements of one of the blocks @off[0..size]; @most: none. */
@@ -160,7 +170,7 @@ int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *e
 		for (uint32_t k = 0; ret == 0 && k < p->windows; k++) {
 			ret = offload_stopped(err);
 			if (ret == 0 && window_set(&w, p, k))
-				ret = exec_edges(w.algorithm, &w.args, used, err);
+				ret = add_edges(window_sched(&w, err), used);
 			if (is_empty(&w)) /* more windows than elements */
 				k = last_empty(p, k);
 		}

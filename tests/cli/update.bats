@@ -337,6 +337,43 @@ assert_differences() {
 	cmp src out.1
 }
 
+@test "--delta: a rank without the old version gets a full transfer of its own; one that has the new one, or the old one, does not" {
+	local r line options
+	versions f4
+	# rank 0 has another old version of one piece, 1 is the root, 2 has OLD, 3 nothing, 4 the new version
+	for line in '' '--memory 64K --streams 3 --lanes tcp' '--threads 3 --algorithm ring'; do
+		read -ra options <<<"$line"
+		cp OLD out.0
+		printf 'ZZZZ' | dd of=out.0 bs=1 seek=1500000 conv=notrunc status=none
+		cp OLD out.2
+		rm -f out.3
+		cp src out.4
+		collctl run -n 5 -- bash -c 'own=out.$COLLCTL_RANK
+			((COLLCTL_RANK == 1)) && own=src
+			exec "$0" broadcast --insecure --no-sync --json --raw-file --root 1 --delta OLD "$@" src -o "$own"' "$COLLCTL" "${options[@]}" >json 2>said || fail "$(<said)"
+		for r in 0 2 3 4; do
+			cmp src "out.$r"
+		done
+		grep -q 'ranks 0, 3 lack all or part of the root.s old version, and get 2.2 MiB of whole pieces' said || fail "$(<said)"
+		sed 's/^\[[0-9]\] //' json | jq -se 'sort_by(.rank) | (map(.without_old.ranks == [0, 3]) | all) and
+			.[2].bytes_received < 500000 and .[4].bytes_received < 500000 and .[3].bytes_received > 1400000 and
+			.[0].without_old.bytes > 1400000' || fail "$(<json)"
+	done
+	# Nobody has it: there is one stream.
+	rm out.*
+	delta src
+	cmp src out.1
+	grep -q 'ranks 1, 2 lack' said || fail "$(<said)"
+	# A difference that is no smaller is none.
+	head -c 2800000 /dev/urandom >src
+	cp OLD out.1
+	rm out.2
+	delta src
+	cmp src out.1
+	cmp src out.2
+	grep -q 'rank 2 lacks all or part of the root.s old version: all ranks get whole' said || fail "$(<said)"
+}
+
 @test "--delta of folders, through a link, from another root, with new, lost and unchanged files" {
 	versions f2
 	mkdir -p v1/a v2/a

@@ -113,4 +113,18 @@ hostile() {
 	hostile 0:5:255 --update
 	assert_rank 2 0
 	cmp new out.2
+	# It lacks the old versions of pieces, and has them; so do the other ranks.
+	cp OLD out.1
+	cp OLD out.2
+	hostile 4:5:255 --delta OLD
+	assert_ranks 3 0
+	cmp new out.1
+	cmp new out.2
+	cp OLD out.1
+	cp OLD out.2
+	hostile 4:6:255 --delta OLD
+	assert_ranks 3 0
+	assert_rank 0 0 'ranks 0-2 lack all or part'
+	cmp new out.1
+	cmp new out.2
 }

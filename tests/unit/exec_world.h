@@ -72,6 +72,9 @@ struct list {
 	int n;
 	struct problem parts[PARTS];
 	uint32_t windows[PARTS];
+	/* Not the first: the part's ranks in the job, ascending; none: all. */
+	int ranks[PARTS][RANKS];
+	bool grouped[PARTS];
 };
 
 struct timing {
@@ -110,6 +113,7 @@ struct place { /* of a rank in its world: the context of its callbacks */
 /* A part of a world's job: its files are in memory, of the problem's type. */
 struct part_files {
 	const struct problem *p;
+	const int *ranks; /* [p->size] of the job; NULL: all */
 	struct world *world;
 	uint32_t windows;
 	uint8_t *in[RANKS][INPUTS], *out[RANKS];
@@ -409,20 +413,30 @@ static inline struct conn *lane(void *ctx, int peer, bool out, int stream)
 
 /* ---- files ---- */
 
+/* The number of the job's rank @r in the part; -1: it does not take part. */
+static inline int number_in(const struct part_files *f, int r)
+{
+	for (int k = 0; f->ranks && k < f->p->size; k++)
+		if (f->ranks[k] == r)
+			return k;
+	return f->ranks ? -1 : r;
+}
+
 static inline int read_input(void *ctx, int part, int input, void *buf, uint64_t pos, uint64_t n,
                              struct err *err)
 {
 	const struct place *at = ctx;
 	const struct part_files *f = &at->world->parts[part];
 	const struct problem *p = f->p;
-	uint64_t len = input_len(p, at->rank);
-	assert_true(input < p->inputs[at->rank] && pos + n <= len);
+	const int r = number_in(f, at->rank);
+	assert_true(r >= 0);
+	uint64_t len = input_len(p, r);
+	assert_true(input < p->inputs[r] && pos + n <= len);
 	if (at->rank == at->world->fail_read && part == at->world->fail_part && pos + n > len / 2)
 		return err_set(err, ERR_INPUT, "the input ends early");
 	if (at->world->t.files)
 		sched_yield();
-	convert_kernel(wire_of(p),
-	               p->dtype)(buf, f->in[at->rank][input] + pos * dtype_size(p->dtype), n);
+	convert_kernel(wire_of(p), p->dtype)(buf, f->in[r][input] + pos * dtype_size(p->dtype), n);
 	return 0;
 }
 
@@ -432,9 +446,11 @@ static inline int write_output(void *ctx, int part, const void *buf, uint64_t po
 	const struct place *at = ctx;
 	const struct part_files *f = &at->world->parts[part];
 	const struct problem *p = f->p;
-	uint64_t len = output_len(p, at->rank);
-	uint8_t *to = f->out[at->rank] + pos * dtype_size(p->dtype);
-	assert_true(pos + n <= len && !p->mute[at->rank]);
+	const int r = number_in(f, at->rank);
+	assert_true(r >= 0);
+	uint64_t len = output_len(p, r);
+	uint8_t *to = f->out[r] + pos * dtype_size(p->dtype);
+	assert_true(pos + n <= len && !p->mute[r]);
 	if (at->rank == at->world->fail_write && part == at->world->fail_part && pos + n > len / 2)
 		return err_set(err, ERR_OUTPUT, "the disk is full");
 	if (at->world->t.files)
@@ -510,6 +526,7 @@ static inline void world_init_list(struct world *w, const struct list *l, const 
 	while (w->nparts < l->n) {
 		int k = w->nparts++;
 		part_init(&w->parts[k], &l->parts[k], w, l->windows[k]);
+		w->parts[k].ranks = l->grouped[k] ? l->ranks[k] : NULL;
 	}
 }
 
@@ -540,11 +557,20 @@ static inline void world_free(struct world *w)
 
 static inline struct exec_vector asked_of(const struct part_files *f, int r)
 {
-	struct coll_args args = args_of(f->p, r);
+	static const uint64_t nothing[2];
+	static const uint32_t one[1] = {1};
+	const int k = number_in(f, r);
+	struct coll_args args =
+	        k >= 0 ? args_of(f->p, k)
+	               : (struct coll_args){.size = 1,
+	                                    .ninputs = 1,
+	                                    .joint = reduce_is_joint(f->p->op) ? one : NULL,
+	                                    .off = nothing};
 	args.devices = r % (f->world->t.ndevices + 1);
 	return (struct exec_vector){
 	        .algorithm = f->p->alg,
 	        .args = args,
+	        .ranks = k >= 0 ? f->ranks : NULL,
 	        .op = f->p->op,
 	        .dtype = wire_of(f->p),
 	        .ordered = f->p->ordered,

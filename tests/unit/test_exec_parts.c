@@ -64,16 +64,28 @@ static void pick_again(struct problem *p, uint64_t *state)
 	p->seed = draw(state) >> 40;
 }
 
+/* Some of the ranks. Returns their number. */
+static int pick_group(int *ranks, uint64_t *state, int size)
+{
+	int n = 0;
+	for (int r = 0; r < size; r++)
+		if (below(state, 2) || (!n && r == size - 1))
+			ranks[n++] = r;
+	return n;
+}
+
 static void pick_list(struct list *l, uint64_t *state, int size)
 {
 	l->n = 1 + (int)below(state, PARTS);
 	for (int k = 0; k < l->n; k++) {
-		bool again = k && below(state, 4) == 0;
+		bool again = k && !l->grouped[k - 1] && below(state, 4) == 0;
+		l->grouped[k] = k && !again && below(state, 3) == 0;
 		if (again) {
 			l->parts[k] = l->parts[k - 1];
 			pick_again(&l->parts[k], state);
 		} else {
-			pick_part(&l->parts[k], state, size);
+			pick_part(&l->parts[k], state,
+			          l->grouped[k] ? pick_group(l->ranks[k], state, size) : size);
 		}
 		l->windows[k] = again ? l->windows[k - 1] : 1 + below(state, 5);
 	}

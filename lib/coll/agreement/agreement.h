@@ -49,6 +49,7 @@ struct vector {
 	uint32_t windows;
 	uint64_t *rows, *from; /* as in layout_make; malloced or NULL */
 	struct vector_layout layout;
+	int *ranks;        /* as in struct exec_vector; malloced */
 	uint32_t *tensors; /* [ntensors], in the vector's order */
 	size_t ntensors;
 };

@@ -68,6 +68,7 @@ int planner_init(struct planner *p, struct err *err)
 	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->size;
 	p->keeps_order = true;
 	p->most_inputs = 1;
+	p->nvectors = p->agreed->nvectors;
 	p->vectors = err_calloc(n, sizeof *p->vectors, "the plan", err);
 	p->reads = err_calloc(size, sizeof *p->reads, "the plan", err);
 	if (request_gathers_files(p->request))
@@ -509,7 +510,7 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 
 void planner_release(struct planner *p)
 {
-	for (int i = 0; p->vectors && i < p->agreed->nvectors; i++) {
+	for (int i = 0; p->vectors && i < p->nvectors; i++) {
 		struct planned *v = &p->vectors[i];
 		free(v->all_rows);
 		for (int r = 0; v->counts && r < p->agreed->size; r++)

@@ -24,7 +24,8 @@ struct planner {
 	void (*selected)(void *ctx, const struct select_args *, const struct selection *);
 	void *selected_ctx;
 
-	struct planned *vectors; /* one per vector */
+	struct planned *vectors; /* [nvectors]: one for each of agreed, which may get more later */
+	int nvectors;
 	struct claims claims;
 	struct rank_files *gathered; /* [size], if files are gathered */
 	uint64_t *reads;             /* [size]: offer.reads of each rank */

@@ -349,6 +349,7 @@ void agreement_release(struct agreement *a)
 		struct vector *v = &a->vectors[i];
 		free(v->tensors);
 		layout_release(&v->layout);
+		free(v->ranks);
 		free(v->rows);
 		free(v->from);
 	}

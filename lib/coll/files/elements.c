@@ -102,6 +102,12 @@ static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct 
 	return 0;
 }
 
+/* With --delta a vector is a stream. */
+static enum update_stream coded_stream(const struct moved *m)
+{
+	return m->v == m->c->agreed.vectors ? UPDATE_TO_ALL : UPDATE_WHOLE;
+}
+
 /* Read elements of a local input; only the byte order is converted. */
 static int read_elements(const struct moved *m, int input, void *buf, uint64_t pos, uint64_t n,
                          struct err *err)
@@ -111,7 +117,7 @@ static int read_elements(const struct moved *m, int input, void *buf, uint64_t p
 	if (m->c->request->have_shard_dim)
 		return shards_read(m->c, buf, pos, n, err);
 	if (m->c->transfer.update.coded)
-		return update_read_coded(&m->c->transfer.update, buf, pos, n, err);
+		return update_read_coded(&m->c->transfer.update, coded_stream(m), buf, pos, n, err);
 	return extents_visit(&m->files->in[input], pos * esize, n * esize, read_piece, &r, err);
 }
 
@@ -258,7 +264,8 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
 		return consolidated_store(m->c, buf, pos, n, err);
 	digest_update(m->files->digest, pos * esize, buf, n * esize);
 	if (m->c->transfer.update.coded)
-		return update_write_coded(&m->c->transfer.update, buf, pos, n, err);
+		return update_write_coded(&m->c->transfer.update, coded_stream(m), buf, pos, n,
+		                          err);
 	for (int k = 0; k < t->copies; k++)
 		if (elements_put(m->c, &m->files->out[k], buf, pos * esize, n * esize, err) < 0)
 			return -1;
@@ -320,8 +327,7 @@ static struct digest *make_digest(const struct collective *c, const struct vecto
 	if (c->request->consolidate)
 		return consolidated_digest(c);
 	const struct coll_args *args = &v->layout.args;
-	const struct coll_layout l =
-	        coll_layout(v->kind, c->agreed.rank, c->agreed.size, args->root);
+	const struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
 	size_t esize = dtype_size(v->out);
 	size_t n = v->stores_block ? 1 : (size_t)(l.out_hi - l.out_lo);
 	uint64_t *starts = calloc(n + 1, sizeof *starts);

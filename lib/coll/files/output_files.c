@@ -597,7 +597,8 @@ static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct er
 	struct reader *r = ctx;
 	r->to = buf;
 	if (r->c->transfer.update.coded)
-		return update_read_coded(&r->c->transfer.update, buf, pos, bytes, err);
+		return update_read_coded(&r->c->transfer.update, UPDATE_TO_ALL, buf, pos, bytes,
+		                         err);
 	return extents_visit(r->from, pos, bytes, read_piece, r, err);
 }
 

@@ -4,24 +4,24 @@
 #include "lib/coll/collective.h"
 
 /* Bytes of the elements that this rank reads from each of its inputs, and writes to each output. */
-static uint64_t bytes_in(const struct agreement *a, const struct vector *v)
+static uint64_t bytes_in(const struct vector *v)
 {
 	const struct coll_args *args = &v->layout.args;
-	const struct coll_layout l = coll_layout(v->kind, a->rank, a->size, args->root);
+	const struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
 	uint64_t first = coll_in_at(v->kind, args, l.in_lo),
 	         end = coll_in_at(v->kind, args, l.in_hi);
 	return (end - first) * dtype_size(v->dtype);
 }
 
-static uint64_t bytes_out(const struct agreement *a, const struct vector *v)
+static uint64_t bytes_out(const struct vector *v)
 {
 	const struct coll_args *args = &v->layout.args;
-	const struct coll_layout l = coll_layout(v->kind, a->rank, a->size, args->root);
+	const struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
 	uint64_t first = coll_out_at(v->kind, args, l.out_lo),
 	         end = coll_out_at(v->kind, args, l.out_hi);
 	if (v->stores_block) {
-		first = v->layout.off[a->rank];
-		end = v->layout.off[a->rank + 1];
+		first = v->layout.off[args->rank];
+		end = v->layout.off[args->rank + 1];
 	}
 	return (end - first) * dtype_size(v->out);
 }
@@ -41,9 +41,9 @@ static void list_vectors(struct collective *c)
 		                              .count = count,
 		                              .bytes = count * dtype_size(v->dtype),
 		                              .windows = v->windows};
-		p->bytes_read += bytes_in(a, v) * (uint64_t)v->ninputs;
+		p->bytes_read += bytes_in(v) * (uint64_t)v->ninputs;
 		if (c->transfer.sink)
-			p->bytes_written += bytes_out(a, v) * (uint64_t)c->transfer.copies;
+			p->bytes_written += bytes_out(v) * (uint64_t)c->transfer.copies;
 	}
 }
 

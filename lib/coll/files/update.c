@@ -11,6 +11,7 @@
 #include "lib/coll/collective.h"
 #include "lib/data/coding/coding.h"
 #include "lib/data/files/input.h"
+#include "lib/job/ranks.h"
 
 #define ROUND_BYTES 1040000u /* of a part, and of an answer: digests of 65,000 files or pieces */
 
@@ -23,8 +24,8 @@ enum round {
 	ROUND_PIECES,
 	ROUND_LACKS_PIECES,
 	ROUND_OLD,
-	ROUND_LACKS_BASES,
-	ROUND_LENGTH,
+	ROUND_BASES,
+	ROUND_LENGTHS,
 };
 
 /* ---- the digests of files ---- */
@@ -157,8 +158,8 @@ int update_take(struct collective *c, int rank, struct view part, struct err *er
 	const size_t n = view_left(&part);
 	const uint8_t *p = view_bytes(&part, n);
 	const bool roots = round == ROUND_DIGESTS || round == ROUND_PIECES || round == ROUND_OLD ||
-	                   round == ROUND_LENGTH;
-	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LENGTH || n > ROUND_BYTES ||
+	                   round == ROUND_LENGTHS;
+	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LENGTHS || n > ROUND_BYTES ||
 	    (roots && n && rank != c->agreed.root))
 		return malformed(err, "ROUND", "files");
 	if (!u->said && !(u->said = err_calloc(size, sizeof *u->said, "the files", err)))
@@ -277,28 +278,31 @@ static int compare_pieces(struct collective *c, struct err *err)
 	if (!(u->lacks_piece = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
 	    !(u->of_pieces = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
 	    !(u->own = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
+	    !(u->own_lacks = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
 	    (root && job_run_in_thread(c->life->job, update_digest_pieces, c, err) < 0) ||
 	    send_rounds(c, ROUND_PIECES, root, u->of_pieces, n * DIGEST_BYTES, err) < 0 ||
 	    job_run_in_thread(c->life->job, update_find_pieces, c, err) < 0)
 		return -1;
+	memcpy(u->own_lacks, u->lacks_piece, n / 8 + 1);
 	return send_rounds(c, ROUND_LACKS_PIECES, true, u->lacks_piece, (n + 7) / 8, err);
 }
 
 /* ---- coded pieces ---- */
 
-/* Which pieces of OLD do all ranks have? */
+/* Which pieces of OLD do the ranks have? */
 static int compare_bases(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
-	const uint64_t n = u->npieces;
+	const uint64_t n = u->npieces, bits = 2 * n + (uint64_t)c->agreed.size;
 	const bool root = is_root(c);
-	if (!(u->lacks_base = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
+	if (!(u->bases = err_calloc(bits / 8 + 1, 1, "the pieces", err)) ||
+	    !(u->own_base = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
 	    !(u->of_old = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
 	    (root && job_run_in_thread(c->life->job, update_digest_old, c, err) < 0) ||
 	    send_rounds(c, ROUND_OLD, root, u->of_old, n * DIGEST_BYTES, err) < 0)
 		return -1;
 	update_find_bases(c);
-	return send_rounds(c, ROUND_LACKS_BASES, true, u->lacks_base, (n + 7) / 8, err);
+	return send_rounds(c, ROUND_BASES, true, u->bases, (bits + 7) / 8, err);
 }
 
 /* The most bytes that the pieces may have, coded. */
@@ -310,25 +314,34 @@ static uint64_t most_coded(const struct collective *c)
 	return n;
 }
 
+/* The root tells the lengths of its streams. */
+static int send_lengths(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	uint8_t lengths[UPDATE_STREAMS * sizeof(uint64_t)] = {0};
+	for (int s = 0; s < UPDATE_STREAMS; s++)
+		put_u64(lengths + 8 * s, u->coded_bytes[s]);
+	if (send_rounds(c, ROUND_LENGTHS, is_root(c), lengths, sizeof lengths, err) < 0)
+		return -1;
+	for (int s = 0; s < UPDATE_STREAMS; s++)
+		if ((u->coded_bytes[s] = get_u64(lengths + 8 * s)) > most_coded(c))
+			return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
+			                "a malformed ANSWER message (files)");
+	return 0;
+}
+
 static int code_pieces(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
-	uint8_t length[sizeof u->coded_bytes] = {0};
-	struct buf b;
-	struct view v = view_of(length, sizeof length);
 	if (compare_bases(c, err) < 0 ||
-	    (is_root(c) && job_run_in_thread(c->life->job, update_encode, c, err) < 0))
+	    (is_root(c) && job_run_in_thread(c->life->job, update_encode, c, err) < 0) ||
+	    send_lengths(c, err) < 0)
 		return -1;
-	buf_init_fixed(&b, length, sizeof length);
-	buf_put_u64(&b, u->coded_bytes);
-	if (send_rounds(c, ROUND_LENGTH, is_root(c), length, sizeof length, err) < 0)
-		return -1;
-	u->coded_bytes = view_u64(&v);
-	if (u->coded_bytes > most_coded(c))
-		return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
-		                "a malformed ANSWER message (files)");
 	u->coded = true;
-	return update_open_spool(u, err);
+	for (enum update_stream s = 0; s < UPDATE_STREAMS; s++)
+		if (u->coded_bytes[s] && update_open_spool(u, s, err) < 0)
+			return -1;
+	return 0;
 }
 
 /* ---- what is sent ---- */
@@ -384,6 +397,30 @@ static void keep(struct collective *c, int f)
 		sink_keep(c->transfer.sink, files_place(c, k, (size_t)f)->file);
 }
 
+static void note_without(const struct collective *c, int level)
+{
+	const struct update *u = &c->transfer.update;
+	const uint64_t whole = u->coded_bytes[UPDATE_WHOLE];
+	const bool many = u->nwithout > 1;
+	char text[256], bytes[UNITS_TEXT];
+	struct rank_list list;
+	rank_list_init(&list, text, sizeof text);
+	for (int i = 0; i < u->nwithout; i++)
+		rank_list_add(&list, u->without_old[i]);
+	rank_list_end(&list);
+	if (whole)
+		coll_note(c->life, level,
+		          "rank%s %s lack%s all or part of the root's old version, and get%s %s of "
+		          "whole pieces",
+		          many ? "s" : "", text, many ? "" : "s", many ? "" : "s",
+		          size_text(whole, bytes));
+	else
+		coll_note(c->life, level,
+		          "rank%s %s lack%s all or part of the root's old version: all ranks get "
+		          "whole pieces in its place",
+		          many ? "s" : "", text, many ? "" : "s");
+}
+
 static void note(const struct collective *c)
 {
 	const struct update *u = &c->transfer.update;
@@ -396,7 +433,10 @@ static void note(const struct collective *c)
 		          u->nequal, c->agreed.root_files.nfiles, more);
 	if (u->coded)
 		coll_note(c->life, level, "%s of files are sent as %s of differences",
-		          size_text(u->plain_bytes, bytes), size_text(u->coded_bytes, coded));
+		          size_text(u->plain_bytes, bytes),
+		          size_text(u->coded_bytes[UPDATE_TO_ALL], coded));
+	if (u->nwithout)
+		note_without(c, level);
 }
 
 /* The vector has what is sent alone. */
@@ -414,16 +454,18 @@ static int shrink(struct collective *c, struct err *err)
 		struct tensor *t = &a->tensors[f].tensor;
 		if (!update_bit(u->lacks, 2 * (uint64_t)f))
 			keep(c, f);
-		t->count = u->coded && f == 0 ? u->coded_bytes : 0;
+		t->count = u->coded && f == 0 ? u->coded_bytes[UPDATE_TO_ALL] : 0;
 		for (size_t i = u->first_run[f]; !u->coded && i < u->first_run[f + 1]; i++)
 			t->count += u->run[i].bytes;
 		t->bytes = t->count;
 		a->tensors[f].at = at;
 		at += t->bytes;
 	}
-	note(c);
 	v->info.count = v->info.shape[0] = at;
-	return agree_layout(c, v, err);
+	if (agree_layout(c, v, err) < 0 || (u->coded && update_add_group(c, err) < 0))
+		return -1;
+	note(c);
+	return 0;
 }
 
 static int agree(struct collective *c, struct err *err)
@@ -444,7 +486,7 @@ static int agree(struct collective *c, struct err *err)
 int update_agree(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
-	u->spool = -1;
+	u->spool[UPDATE_TO_ALL] = u->spool[UPDATE_WHOLE] = -1;
 	if (!update_wanted(c))
 		return 0;
 	if (c->request->delta && is_root(c) && update_check_old(c, err) < 0)
@@ -496,12 +538,16 @@ void update_release(struct collective *c)
 {
 	struct update *u = &c->transfer.update;
 	free(u->lacks_piece);
-	free(u->lacks_base);
+	free(u->bases);
+	free(u->own_lacks);
+	free(u->own_base);
+	free(u->without_old);
 	free(u->own);
 	free(u->said);
 	free(u->seen);
-	if (u->lacks && u->spool >= 0) /* update_agree was called */
-		close(u->spool);
+	for (int s = 0; u->lacks && s < UPDATE_STREAMS; s++) /* update_agree was called */
+		if (u->spool[s] >= 0)
+			close(u->spool[s]);
 	free(u->first_piece);
 	free(u->run);
 	free(u->first_run);

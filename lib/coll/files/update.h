@@ -8,9 +8,11 @@
  *
  * With --delta OLD, OLD being the root's old version, the ranks also find which pieces of their old
  * versions differ from OLD's. The root codes the pieces that somebody lacks (coding.h), as
- * differences to OLD's where all ranks have these. The vector is the stream of coded pieces: for
- * each its length, u32, and its bytes. It is stored in a spool, and decoded before the outputs are
- * sealed; each piece must have the digest that the root has sent.
+ * differences to OLD's where one that lacks the piece has OLD's. The vector is the stream of coded
+ * pieces: for each its length, u32, and its bytes. It is stored in a spool, and decoded before the
+ * outputs are sealed; each piece must have the digest that the root has sent. Ranks that lack
+ * pieces of OLD get a second stream, a vector among them and the root, with the pieces that are
+ * differences in the first stream, coded by themselves.
  *
  * Internal to lib/coll; see collective.h.
  */
@@ -29,6 +31,8 @@ struct collective;
 
 #define UPDATE_PIECE (1ull << 20) /* bytes; the last piece of a file may have fewer */
 
+enum update_stream { UPDATE_TO_ALL, UPDATE_WHOLE, UPDATE_STREAMS };
+
 struct update {
 	bool over; /* there are no more rounds */
 	/* On the coordinator, of a round: the ranks' parts so far; what they have, as bytes of the
@@ -39,7 +43,12 @@ struct update {
 	/* Bits, the lowest first. Of this rank, and then of any rank: */
 	uint8_t *lacks; /* [2 * files + 1]: the file is not as the root's; there is no old version;
 	                   at the end: there is no libzstd */
-	uint8_t *lacks_piece, *lacks_base; /* [npieces] */
+	uint8_t *lacks_piece; /* [npieces] */
+	/* With --delta, two for each piece: a rank that lacks it does not have OLD's; one that
+	 * lacks it has OLD's. Then one for each rank: it lacks pieces, and OLD's, which exist. */
+	uint8_t *bases;
+	/* With --delta, of this rank alone: [npieces] */
+	uint8_t *own_lacks, *own_base;
 	struct stat *seen; /* [files]: this rank's files, as compared, if they are equal */
 	/* Digests, DIGEST_BYTES each. Of OLD's pieces zeros are: OLD has no such piece; of this
 	 * rank's likewise. */
@@ -56,9 +65,12 @@ struct update {
 	size_t nequal;  /* files that no rank lacks */
 	uint64_t equal; /* bytes of pieces that no rank lacks, in other files */
 	/* request.delta */
-	bool coded;                        /* the vector is coded pieces */
-	int spool;                         /* of them; -1: none yet */
-	uint64_t coded_bytes, plain_bytes; /* of the stream, and of the pieces in it */
+	bool coded;                           /* the vectors are streams of coded pieces */
+	int spool[UPDATE_STREAMS];            /* of them; -1: none yet */
+	uint64_t coded_bytes[UPDATE_STREAMS]; /* of the streams */
+	uint64_t plain_bytes;                 /* of the pieces in the first */
+	int *without_old; /* [nwithout]: the ranks that lack pieces of OLD, ascending */
+	int nwithout;
 };
 
 /* Is anything of --update requested? */
@@ -98,20 +110,27 @@ int update_find_pieces(void *collective, struct err *err);
 int update_copy_pieces(void *collective, struct err *err);
 
 /* update_coded.c. Read and write coded pieces, in the spool; open it, unless it is open. */
-int update_read_coded(const struct update *, void *buf, uint64_t pos, uint64_t n, struct err *err);
-int update_write_coded(const struct update *, const void *buf, uint64_t pos, uint64_t n,
-                       struct err *err);
-int update_open_spool(struct update *, struct err *err);
+int update_read_coded(const struct update *, enum update_stream, void *buf, uint64_t pos,
+                      uint64_t n, struct err *err);
+int update_write_coded(const struct update *, enum update_stream, const void *buf, uint64_t pos,
+                       uint64_t n, struct err *err);
+int update_open_spool(struct update *, enum update_stream, struct err *err);
 /* At the root: is OLD a file, or a folder, as the input? */
 int update_check_old(const struct collective *, struct err *err);
 /* The file of OLD for the root's file number @f: OLD, or in the folder OLD. -1: there is none. */
 int update_open_old(const struct collective *, int f);
 /* At the root: fill update.of_old. In such a thread. */
 int update_digest_old(void *collective, struct err *err);
-/* Fill update.lacks_base. */
-void update_find_bases(struct collective *);
 
-/* update_coding.c. At the root: fill the spool, and set coded_bytes. In such a thread. */
+/* update_group.c. Fill update.bases with this rank's bits, and own_base. */
+void update_find_bases(struct collective *);
+/* Does the rank lack pieces of OLD? Once the ranks have exchanged update.bases. */
+bool update_lacks_old(const struct collective *, int rank);
+/* List the ranks without OLD; add the vector among them and the root, if the second stream has
+ * bytes. */
+int update_add_group(struct collective *, struct err *err);
+
+/* update_coding.c. At the root: fill the spools, and set coded_bytes. In such a thread. */
 int update_encode(void *collective, struct err *err);
 /* Write the pieces of the spool to the outputs. Nothing unless they are coded. ERR_INTEGRITY: the
  * stream is damaged; ERR_INPUT: an old file has changed. In such a thread. */

@@ -16,18 +16,19 @@
 
 /* ---- the spool ---- */
 
-int update_read_coded(const struct update *u, void *buf, uint64_t pos, uint64_t n, struct err *err)
+int update_read_coded(const struct update *u, enum update_stream stream, void *buf, uint64_t pos,
+                      uint64_t n, struct err *err)
 {
-	return input_pread(u->spool, SPOOL, buf, n, pos, err);
+	return input_pread(u->spool[stream], SPOOL, buf, n, pos, err);
 }
 
-int update_write_coded(const struct update *u, const void *buf, uint64_t pos, uint64_t n,
-                       struct err *err)
+int update_write_coded(const struct update *u, enum update_stream stream, const void *buf,
+                       uint64_t pos, uint64_t n, struct err *err)
 {
 	const uint8_t *from = buf;
 	for (uint64_t done = 0; done < n;) {
-		const ssize_t put =
-		        io_retry(pwrite(u->spool, from + done, n - done, (off_t)(pos + done)));
+		const ssize_t put = io_retry(
+		        pwrite(u->spool[stream], from + done, n - done, (off_t)(pos + done)));
 		if (put <= 0)
 			return err_errno(err, ERR_RESOURCE, "%s: cannot write to a file in %s",
 			                 SPOOL, spool_folder());
@@ -36,11 +37,11 @@ int update_write_coded(const struct update *u, const void *buf, uint64_t pos, ui
 	return 0;
 }
 
-int update_open_spool(struct update *u, struct err *err)
+int update_open_spool(struct update *u, enum update_stream stream, struct err *err)
 {
-	if (u->spool < 0)
-		u->spool = spool_open(err);
-	return u->spool < 0 ? -1 : 0;
+	if (u->spool[stream] < 0)
+		u->spool[stream] = spool_open(err);
+	return u->spool[stream] < 0 ? -1 : 0;
 }
 
 /* ---- OLD, at the root ---- */
@@ -110,17 +111,4 @@ int update_digest_old(void *collective, struct err *err)
 	}
 	free(h.buf);
 	return ret;
-}
-
-void update_find_bases(struct collective *c)
-{
-	static const uint8_t none[DIGEST_BYTES];
-	struct update *u = &c->transfer.update;
-	for (uint64_t i = 0; i < u->npieces; i++) {
-		const uint8_t *old = u->of_old + i * DIGEST_BYTES;
-		const uint8_t *own = u->own + i * DIGEST_BYTES;
-		if (memcmp(old, none, sizeof none) == 0 ||
-		    (c->agreed.rank != c->agreed.root && memcmp(old, own, sizeof none) != 0))
-			update_set_bit(u->lacks_base, i);
-	}
 }

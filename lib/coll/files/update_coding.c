@@ -31,8 +31,8 @@ struct work {
 	bool failed;
 	int f; /* the next piece: number @i, or the first of file @f */
 	uint64_t i;
-	uint64_t taken, placed; /* pieces of the stream */
-	uint64_t at;            /* bytes of the stream that are taken */
+	uint64_t taken, placed;      /* pieces of the first stream */
+	uint64_t at[UPDATE_STREAMS]; /* bytes of the streams that are taken */
 };
 
 /* A thread, with its part of the file that it works on. */
@@ -41,15 +41,18 @@ struct worker {
 	int f;                         /* -1: none */
 	const struct dataset_file *in; /* the root's; NULL: this is another rank */
 	int old;                       /* the old version; -1: none */
-	uint8_t *piece, *base, *coded; /* UPDATE_PIECE, UPDATE_PIECE, HEAD + CODING_ROOM of it */
+	uint8_t *piece, *base;         /* UPDATE_PIECE */
+	uint8_t *coded, *whole;        /* HEAD + CODING_ROOM of it */
 	struct coder *coder;
 };
 
 /* A piece that a thread has taken. */
 struct taken {
 	struct update_piece p;
-	uint64_t number;    /* in the stream */
-	uint64_t at, bytes; /* of its coded piece in the stream, without the head */
+	uint64_t number; /* in the first stream */
+	/* Where its coded piece is, without the head */
+	enum update_stream stream;
+	uint64_t at, bytes;
 };
 
 /* ---- the pieces, in order ---- */
@@ -89,20 +92,55 @@ static int damaged(const struct collective *c, struct err *err)
 	                "the stream of coded pieces is damaged");
 }
 
-/* Where is the next coded piece, of a piece of @n bytes? */
-static int find_coded(struct work *w, uint64_t n, struct taken *t, struct err *err)
+/* Of a piece that a rank lacks, does another one have OLD's? Does one lack it? */
+static bool some_have_base(const struct update *u, uint64_t i)
+{
+	return update_bit(u->bases, 2 * i + 1);
+}
+static bool some_lack_base(const struct update *u, uint64_t i)
+{
+	return update_bit(u->bases, 2 * i);
+}
+
+/* Where is the next coded piece of the stream, of a piece of @n bytes, and how is it coded? */
+static int find_next(struct work *w, enum update_stream stream, uint64_t n, struct taken *t,
+                     enum coding *coding, struct err *err)
 {
 	const struct update *u = &w->c->transfer.update;
-	uint8_t head[HEAD];
-	if (u->coded_bytes - w->at < HEAD)
+	const uint64_t left = u->coded_bytes[stream] - w->at[stream];
+	uint8_t head[HEAD + 1];
+	if (left < sizeof head)
 		return damaged(w->c, err);
-	if (update_read_coded(u, head, w->at, HEAD, err) < 0)
+	if (update_read_coded(u, stream, head, w->at[stream], sizeof head, err) < 0)
 		return -1;
-	t->bytes = get_u32(head);
-	t->at = w->at + HEAD;
-	if (t->bytes == 0 || t->bytes > CODING_ROOM(n) || t->bytes > u->coded_bytes - t->at)
+	*t = (struct taken){t->p, t->number, stream, w->at[stream] + HEAD, get_u32(head)};
+	*coding = coding_of(head + HEAD);
+	if (t->bytes == 0 || t->bytes > CODING_ROOM(n) || t->bytes > left - HEAD)
 		return damaged(w->c, err);
-	w->at = t->at + t->bytes;
+	w->at[stream] += HEAD + t->bytes;
+	return 0;
+}
+
+/* The second stream has what is a difference in the first, if a rank lacks the base. */
+static int find_coded(struct work *w, struct taken *t, struct err *err)
+{
+	const struct collective *c = w->c;
+	const struct update *u = &c->transfer.update;
+	struct taken first, whole = *t;
+	enum coding coding, other;
+	if (find_next(w, UPDATE_TO_ALL, t->p.n, t, &coding, err) < 0)
+		return -1;
+	first = *t;
+	const bool differs = coding_has_base(coding);
+	const bool needs =
+	        differs && update_bit(u->own_lacks, t->p.i) && !update_bit(u->own_base, t->p.i);
+	const bool both =
+	        differs && some_lack_base(u, t->p.i) && update_lacks_old(c, c->agreed.rank);
+	if (both && find_next(w, UPDATE_WHOLE, t->p.n, &whole, &other, err) < 0)
+		return -1;
+	if (needs && !both)
+		return damaged(c, err);
+	*t = needs ? whole : first;
 	return 0;
 }
 
@@ -113,7 +151,7 @@ static int take_locked(struct work *w, struct taken *t, struct err *err)
 	if (!next_piece(w, &t->p))
 		return 0;
 	t->number = w->taken++;
-	return !w->encodes && !is_root(w->c) && find_coded(w, t->p.n, t, err) < 0 ? -1 : 1;
+	return !w->encodes && !is_root(w->c) && find_coded(w, t, err) < 0 ? -1 : 1;
 }
 
 /* 1: *t is the next piece; 0: there is none, or another thread has failed. */
@@ -172,9 +210,11 @@ static int read_again(int fd, const char *path, const struct update_piece *p, co
 	return memcmp(digest, want, sizeof digest) == 0 ? 0 : update_changed(path, err);
 }
 
-static int read_piece(struct worker *k, const struct update_piece *p, struct err *err)
+/* From the root's input, or from the old version, which has this piece. */
+static int read_piece(struct worker *k, const struct update_piece *p, const char *path,
+                      struct err *err)
 {
-	return read_again(k->in->fd, k->in->name, p,
+	return read_again(k->in ? k->in->fd : k->old, k->in ? k->in->name : path, p,
 	                  k->w->c->transfer.update.of_pieces + p->i * DIGEST_BYTES, k->piece, err);
 }
 
@@ -187,34 +227,59 @@ static int read_base(struct worker *k, const struct update_piece *p, const char 
 
 /* ---- encoding ---- */
 
-/* Give the coded piece of @n bytes its place in the stream. False: another thread has failed. */
-static bool place(struct work *w, const struct taken *t, uint64_t n, uint64_t *at)
+/* Give the coded piece, of @n bytes in each stream, its places. False: another thread has failed.
+ */
+static bool place(struct work *w, const struct taken *t, const size_t *n, uint64_t *at)
 {
 	pthread_mutex_lock(&w->lock);
 	while (w->placed < t->number && !w->failed)
 		pthread_cond_wait(&w->turn[t->number % (uint64_t)w->nthreads], &w->lock);
 	const bool ok = !w->failed;
-	*at = w->at;
-	w->at += n;
+	for (int s = 0; s < UPDATE_STREAMS; s++) {
+		at[s] = w->at[s];
+		w->at[s] += n[s];
+	}
 	w->placed++;
 	pthread_cond_signal(&w->turn[w->placed % (uint64_t)w->nthreads]);
 	pthread_mutex_unlock(&w->lock);
 	return ok;
 }
 
+/* Code the piece into @to, with its head. Returns the bytes. */
+static size_t code(struct worker *k, const struct taken *t, bool based, uint8_t *to)
+{
+	const size_t n =
+	        coding_encode(k->coder, k->piece, based ? k->base : NULL, t->p.n, 0, to + HEAD);
+	put_u32(to, (uint32_t)n);
+	return HEAD + n;
+}
+
 static int encode(struct worker *k, const struct taken *t, struct err *err)
 {
-	const struct update *u = &k->w->c->transfer.update;
-	const bool based = !update_bit(u->lacks_base, t->p.i);
-	uint64_t at;
-	if (read_piece(k, &t->p, err) < 0 ||
+	struct update *u = &k->w->c->transfer.update;
+	const bool based = some_have_base(u, t->p.i);
+	size_t n[UPDATE_STREAMS] = {0};
+	uint64_t at[UPDATE_STREAMS];
+	uint8_t *first = k->coded;
+	if (read_piece(k, &t->p, NULL, err) < 0 ||
 	    (based && read_base(k, &t->p, k->w->c->request->delta, err) < 0))
 		return -1;
-	const size_t n = coding_encode(k->coder, k->piece, based ? k->base : NULL, t->p.n, 0,
-	                               k->coded + HEAD);
-	put_u32(k->coded, (uint32_t)n);
-	return !place(k->w, t, HEAD + n, &at) ? 0
-	                                      : update_write_coded(u, k->coded, at, HEAD + n, err);
+	n[UPDATE_TO_ALL] = code(k, t, based, first);
+	if (some_lack_base(u, t->p.i) && coding_has_base(coding_of(first + HEAD)))
+		n[UPDATE_WHOLE] = code(k, t, false, k->whole);
+	/* A difference that is hardly smaller is not worth two transfers. */
+	if (n[UPDATE_WHOLE] && n[UPDATE_TO_ALL] > n[UPDATE_WHOLE] / 2) {
+		first = k->whole;
+		n[UPDATE_TO_ALL] = n[UPDATE_WHOLE];
+		n[UPDATE_WHOLE] = 0;
+	}
+	if (!place(k->w, t, n, at))
+		return 0;
+	if (update_write_coded(u, UPDATE_TO_ALL, first, at[UPDATE_TO_ALL], n[UPDATE_TO_ALL], err) <
+	    0)
+		return -1;
+	return update_write_coded(u, UPDATE_WHOLE, k->whole, at[UPDATE_WHOLE], n[UPDATE_WHOLE],
+	                          err);
 }
 
 /* ---- decoding ---- */
@@ -224,11 +289,12 @@ static int decode_coded(struct worker *k, const struct taken *t, const char *pat
 {
 	const struct update *u = &k->w->c->transfer.update;
 	const int root = k->w->c->agreed.root;
-	const bool based = !update_bit(u->lacks_base, t->p.i);
 	struct err why = ERR_INIT;
 	XXH128_canonical_t digest;
-	if (update_read_coded(u, k->coded, t->at, t->bytes, err) < 0 ||
-	    (based && read_base(k, &t->p, path, err) < 0))
+	if (update_read_coded(u, t->stream, k->coded, t->at, t->bytes, err) < 0)
+		return -1;
+	const bool based = t->stream == UPDATE_TO_ALL && coding_has_base(coding_of(k->coded));
+	if (based && read_base(k, &t->p, path, err) < 0)
 		return -1;
 	if (coding_decode(k->coder, k->coded, t->bytes, based ? k->base : NULL, k->piece, t->p.n,
 	                  &why) < 0)
@@ -246,9 +312,9 @@ static int decode(struct worker *k, const struct taken *t, struct err *err)
 	const struct collective *c = k->w->c;
 	struct sink *sink = c->transfer.sink;
 	const int file = files_place(c, 0, (size_t)t->p.f)->file;
-	/* The root has the piece. */
-	if ((k->in ? read_piece(k, &t->p, err) : decode_coded(k, t, sink_path(sink, file), err)) <
-	    0)
+	const bool has = k->in || !update_bit(c->transfer.update.own_lacks, t->p.i);
+	if (has ? read_piece(k, &t->p, sink_path(sink, file), err) < 0
+	        : decode_coded(k, t, sink_path(sink, file), err) < 0)
 		return -1;
 	return sink_pwrite(sink, file, k->piece, t->p.n, t->p.at, err);
 }
@@ -260,8 +326,9 @@ static int make_worker(struct worker *k, struct err *err)
 	k->piece = err_malloc(UPDATE_PIECE, "staging", err);
 	k->base = err_malloc(UPDATE_PIECE, "staging", err);
 	k->coded = err_malloc(HEAD + CODING_ROOM(UPDATE_PIECE), "staging", err);
+	k->whole = err_malloc(HEAD + CODING_ROOM(UPDATE_PIECE), "staging", err);
 	k->coder = coder_new(k->w->zstd, err);
-	return k->piece && k->base && k->coded && k->coder ? 0 : -1;
+	return k->piece && k->base && k->coded && k->whole && k->coder ? 0 : -1;
 }
 
 static void release_worker(struct worker *k)
@@ -270,6 +337,7 @@ static void release_worker(struct worker *k)
 	free(k->piece);
 	free(k->base);
 	free(k->coded);
+	free(k->whole);
 	coder_free(k->coder);
 }
 
@@ -323,18 +391,24 @@ int update_encode(void *collective, struct err *err)
 	struct update *u = &c->transfer.update;
 	struct work w = {.c = c, .encodes = true};
 	w.zstd = !update_bit(u->lacks, 2 * (uint64_t)c->agreed.root_files.nfiles);
-	if (update_open_spool(u, err) < 0 || run(&w, err) < 0)
+	if (update_open_spool(u, UPDATE_TO_ALL, err) < 0 ||
+	    update_open_spool(u, UPDATE_WHOLE, err) < 0 || run(&w, err) < 0)
 		return -1;
-	u->coded_bytes = w.at;
+	memcpy(u->coded_bytes, w.at, sizeof u->coded_bytes);
 	return 0;
 }
 
 int update_decode(struct collective *c, struct err *err)
 {
+	const struct update *u = &c->transfer.update;
 	struct work w = {.c = c, .zstd = true};
-	if (!c->transfer.update.coded || !c->transfer.sink)
+	if (!u->coded || !c->transfer.sink)
 		return 0;
 	if (run(&w, err) < 0)
 		return -1;
-	return !is_root(c) && w.at != c->transfer.update.coded_bytes ? damaged(c, err) : 0;
+	if (is_root(c) || (w.at[UPDATE_TO_ALL] == u->coded_bytes[UPDATE_TO_ALL] &&
+	                   (w.at[UPDATE_WHOLE] == u->coded_bytes[UPDATE_WHOLE] ||
+	                    !update_lacks_old(c, c->agreed.rank))))
+		return 0;
+	return damaged(c, err);
 }

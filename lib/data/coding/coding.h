@@ -52,6 +52,7 @@ enum coding {
 };
 
 const char *coding_name(enum coding); /* "gaps" */
+bool coding_has_base(enum coding);
 /* The version of libzstd, which is opened at run time; NULL: not available. */
 const char *coding_library(void);
 

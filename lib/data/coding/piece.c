@@ -18,7 +18,7 @@ enum coding coding_of(const void *coded)
 	return (enum coding) * (const uint8_t *)coded;
 }
 
-static bool has_base(unsigned coding)
+bool coding_has_base(enum coding coding)
 {
 	return coding == CODING_EQUAL || coding == CODING_XOR || coding == CODING_GAPS;
 }
@@ -116,7 +116,7 @@ static int get_head(struct view *v, const void *base, size_t n, unsigned *coding
 		                      coding_name((enum coding) * coding), *width);
 	if (bytes != n)
 		return stream_damaged(err, "it stands for %zu bytes, not %zu", bytes, n);
-	if (has_base(*coding) && !base)
+	if (coding_has_base((enum coding) * coding) && !base)
 		return stream_damaged(err, "coding %s needs a base, and there is none",
 		                      coding_name((enum coding) * coding));
 	return 0;
