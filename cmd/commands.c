@@ -129,6 +129,10 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 		options_help(cmd, stdout);
 		return 0;
 	}
+	/* In a job a closed pipe must be an error of write(); a command that only prints ends by
+	 * the signal, as other programs in a pipeline do. */
+	if (cmd->job != NO_JOB || command_groups(cmd) & (FOR_RUN | FOR_SERVE | FOR_CA))
+		signal(SIGPIPE, SIG_IGN);
 	/* Needed for connections to many ranks and for the files of a set. */
 	if (command_groups(cmd) & (FOR_JOIN | FOR_INPUT))
 		raise_file_limit(NULL);
@@ -158,7 +162,10 @@ static int dispatch(struct options *o, int argc, char **argv)
 	}
 	if (argc == 1) {
 		err_set(&err, ERR_USAGE, "no command given; 'collctl --help' lists them");
-		return report_failure(NULL, json, &err, -1, "start");
+		report_failure(NULL, json, &err, -1, "start");
+		if (!json)
+			options_begin(stderr);
+		return ERR_USAGE;
 	}
 	if (strcmp(argv[1], REMOTE_COMMAND) == 0)
 		return remote_main(argc - 1, argv + 1);
@@ -170,13 +177,14 @@ static int dispatch(struct options *o, int argc, char **argv)
 	return run_command(cmd, o, argc - 1, argv + 1);
 }
 
-/* Flush stdio's buffer, so that a full disk is reported as an error. */
+/* Flush stdio's buffer, so that a full disk is reported as an error. A reader that has gone wanted
+ * no more. */
 static int flush_stdout(int code)
 {
 	struct err err = ERR_INIT;
 
 	errno = 0;
-	if (fflush(stdout) == 0 && !ferror(stdout))
+	if ((fflush(stdout) == 0 && !ferror(stdout)) || !stdout_is_read())
 		return code;
 	if (errno)
 		err_errno(&err, ERR_OUTPUT, "stdout");
@@ -190,8 +198,7 @@ int collctl_main(int argc, char **argv)
 {
 	struct options o;
 
-	/* A closed pipe or a file that is too large must be an error of write(), not a signal. */
-	signal(SIGPIPE, SIG_IGN);
+	/* A file that is too large must be an error of write(), not a signal. */
 	signal(SIGXFSZ, SIG_IGN);
 	crypto_watch_memory();
 	json_watch_memory();

@@ -128,6 +128,8 @@ void options_release(struct options *o);
 
 /* The help of @cmd, or of the whole program (NULL). */
 void options_help(const struct command *cmd, void *file); /* FILE * */
+/* Print how to begin: a few commands. */
+void options_begin(void *file); /* FILE * */
 
 /* Of the strings that @next(ctx) returns, up to NULL, the one that is nearest to @word, if the
  * difference may be a typing error; else NULL. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "cmd/run/run_rank.h"
+#include "cmd/text/bar.h"
 #include "cmd/text/report.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
@@ -217,6 +218,8 @@ static _Noreturn void rank_main(struct remote *r, int errors, int verdict)
 	rank_no_stdin();
 	rank_replace_fd(STDERR_FILENO, errors);
 	close(errors);
+	if (j->rank == 0 && !j->program && j->columns > 0)
+		bar_launched_far(j->columns);
 	for (int i = 0; i < j->nvariables; i++)
 		if (putenv(j->variables[i]) < 0)
 			rank_die(ERR_RESOURCE, j->variables[i]);

@@ -28,7 +28,7 @@
 #define REMOTE_COMMAND  "remote-rank"     /* not for users, so not listed */
 #define REMOTE_LISTENER "listen"          /* its operand on rank 0 of a collective ... */
 #define REMOTE_STORE    "store"           /* ... and of a program; else none */
-#define REMOTE_LINK     2                 /* the version of this protocol */
+#define REMOTE_LINK     3                 /* the version of this protocol */
 #define REMOTE_EVERY    (5 * NS_PER_SEC)  /* the longest time between two REMOTE_ALIVE */
 #define REMOTE_SILENCE  (10 * NS_PER_SEC) /* the least limit of silence */
 #define REMOTE_GREETING (60 * NS_PER_SEC) /* for a host to answer */
@@ -57,6 +57,7 @@ struct remote_job {
 	bool program, json;
 	int verbose;
 	int64_t silence;       /* ns: the limit of both ends */
+	int columns;           /* of run's terminal, for the bar of rank 0; 0: none */
 	const char *meeting;   /* the coordinator's ADDRESS:PORT, or the URL of the store */
 	const char *directory; /* to work in; "": where ssh begins, the home folder */
 	char *secret, *token;

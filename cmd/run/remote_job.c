@@ -20,6 +20,7 @@ void remote_encode(const struct remote_job *j, struct buf *b)
 	buf_put_u8(b, j->json);
 	buf_put_u8(b, (uint8_t)(j->verbose + 1));
 	buf_put_u32(b, (uint32_t)(j->silence / NS_PER_MS));
+	buf_put_u32(b, (uint32_t)j->columns);
 	put_text(b, j->meeting);
 	put_text(b, j->directory);
 	put_text(b, j->secret);
@@ -67,6 +68,7 @@ int remote_decode(struct remote_job *j, struct view v, struct err *err)
 	j->json = view_u8(&v);
 	j->verbose = (int)view_u8(&v) - 1;
 	j->silence = view_u32(&v) * NS_PER_MS;
+	j->columns = (int)view_u32(&v);
 	j->meeting = get_text(&v);
 	j->directory = get_text(&v);
 	j->secret = get_text(&v);

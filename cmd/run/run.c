@@ -81,10 +81,33 @@ static void understand(struct run *r, int argc, char **argv)
 	r->program = !(is_self(argv[1]) && word < r->argc && is_collective(r->argv[word]));
 }
 
+/* The ranks share one stdout. */
+static int check_stdout(const struct coll_request *q, enum coll_kind kind, int size, bool label,
+                        struct err *err)
+{
+	const char *variable = getenv("COLLCTL_OUTPUT");
+	bool to_stdout = !q->noutputs && variable && strcmp(variable, "-") == 0;
+	int writers = 0;
+	for (int i = 0; i < q->noutputs; i++)
+		to_stdout |= strcmp(q->outputs[i], "-") == 0;
+	for (int r = 0; r < size && to_stdout && !q->dry_run && !q->each; r++)
+		writers += coll_writes(kind, r, size, q->root);
+	if (writers > 1)
+		return err_set(err, ERR_USAGE,
+		               "-o -: %d ranks would write to one stdout: put {rank} into a file's "
+		               "name",
+		               writers);
+	if (writers && label)
+		return err_set(err, ERR_USAGE,
+		               "-o - and --label exclude each other: the output is "
+		               "not lines of text");
+	return 0;
+}
+
 /* Parse the words like each rank, but without the environment, which differs there. Returns the
  * command to explain or run; NULL: the whole program, or an error. */
-static const struct command *parse_collective(struct options *o, int size, int argc, char **argv,
-                                              struct err *err)
+static const struct command *parse_collective(struct options *o, const struct run *r, int argc,
+                                              char **argv, struct err *err)
 {
 	if (options_parse_leading(o, &argc, argv, err) < 0 || argc < 2)
 		return NULL;
@@ -92,8 +115,9 @@ static const struct command *parse_collective(struct options *o, int size, int a
 	enum coll_kind kind;
 	argc--;
 	if (cmd && !o->help && options_parse_words(cmd, o, &argc, argv + 1, err) == 0 && !o->help &&
-	    coll_by_name(cmd->name, &kind) == 0)
-		request_check_ranks(kind, o->request.root, o->request.steps, size, err);
+	    coll_by_name(cmd->name, &kind) == 0 &&
+	    request_check_ranks(kind, o->request.root, o->request.steps, r->size, err) == 0)
+		check_stdout(&o->request, kind, r->size, r->o->label, err);
 	return cmd;
 }
 
@@ -124,7 +148,7 @@ static int check_collective(struct run *r, bool *json, struct err *err)
 		return -1;
 	memcpy(argv, r->argv, (size_t)r->argc * sizeof *argv);
 	options_init(&o);
-	const struct command *cmd = parse_collective(&o, r->size, r->argc, argv, err);
+	const struct command *cmd = parse_collective(&o, r, r->argc, argv, err);
 	*json |= o.json;
 	r->silence = find_silence(&o);
 	r->writes = cmd && (command_groups(cmd) & FOR_OUTPUT) && !o.request.dry_run;

@@ -15,6 +15,7 @@
 #include "cmd/run/remote.h"
 #include "cmd/run/run_internal.h"
 #include "cmd/run/run_rank.h"
+#include "cmd/text/bar.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/base/text.h"
@@ -573,6 +574,7 @@ static int send_jobs(struct run *r, struct greeting *greetings, const char *fold
 	                       .json = r->o->json,
 	                       .verbose = r->o->verbose,
 	                       .silence = r->silence,
+	                       .columns = r->ranks[0].err.bars ? bar_width() : 0,
 	                       .meeting = meeting,
 	                       .directory = folder,
 	                       .secret = r->secret,

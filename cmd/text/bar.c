@@ -19,25 +19,35 @@
 #define ERASE "\033[J" /* to the end of the screen */
 
 /* One bar per process, because a process has one stderr. */
-static int launcher_terminal = -1; /* >= 0: bars are lines for the launcher */
+static bool launched;              /* bars are lines for the launcher */
+static int launcher_terminal = -1; /* -1: it is on another host, and has */
+static int launcher_columns;
 static volatile sig_atomic_t stands;
 
 static const char erase[] = "\r" ERASE;
 
 void bar_launched(int terminal)
 {
+	launched = true;
 	launcher_terminal = terminal;
+}
+
+void bar_launched_far(int columns)
+{
+	launched = true;
+	launcher_columns = columns;
 }
 
 bool bar_possible(void)
 {
-	return launcher_terminal >= 0 || terminal_can_draw(STDERR_FILENO);
+	return launched || terminal_can_draw(STDERR_FILENO);
 }
 
 int bar_width(void)
 {
-	const int columns =
-	        terminal_width(launcher_terminal >= 0 ? launcher_terminal : STDERR_FILENO);
+	const int columns = launched && launcher_terminal < 0
+	                            ? launcher_columns
+	                            : terminal_width(launched ? launcher_terminal : STDERR_FILENO);
 
 	return columns > 0 ? columns : 80;
 }
@@ -103,25 +113,25 @@ void bar_draw(const char *text)
 	if (!bar_writable())
 		return;
 	terminal_cut(text_escape(safe, sizeof safe, text), bar_width() - 1);
-	if (launcher_terminal >= 0)
+	if (launched)
 		n = snprintf(line, sizeof line, "%c%s\n", BAR_MARK, safe);
 	else if (in_foreground() && lock(F_WRLCK))
 		n = snprintf(line, sizeof line, "\r%s%s\r", safe, ERASE);
 	else
 		return;
-	if (launcher_terminal < 0)
+	if (!launched)
 		watch_signals();
 	stands = write_all(STDERR_FILENO, line, (size_t)n) == 0;
 }
 
 const char *bar_erasure(void)
 {
-	static const char launched[] = {BAR_MARK, '\n', '\0'};
+	static const char end[] = {BAR_MARK, '\n', '\0'};
 	const bool mine = stands;
 
 	stands = false;
-	if (launcher_terminal >= 0)
-		return mine ? launched : "";
+	if (launched)
+		return mine ? end : "";
 	if (mine)
 		lock(F_UNLCK);
 	else if (!is_anothers())

@@ -4,8 +4,9 @@
  * holds the terminal's lock draws, so that several ranks in one shell do not overwrite each other's
  * bars.
  *
- * Under `collctl run` stderr of rank 0 is a pipe to run. The rank sends its bar as a line that
- * begins with BAR_MARK, and run draws it, so that only one process writes to the terminal.
+ * Under `collctl run`, also on another host, stderr of rank 0 is a pipe to run. The rank sends its
+ * bar as a line that begins with BAR_MARK, and run draws it, so that only one process writes to the
+ * terminal.
  */
 #ifndef COLLCTL_CMD_TEXT_BAR_H
 #define COLLCTL_CMD_TEXT_BAR_H
@@ -34,6 +35,8 @@ const char *bar_erasure(void);
 /* For a rank whose stderr is a pipe to `run`: `run` draws the bar on @terminal, which must stay
  * open. */
 void bar_launched(int terminal);
+/* The same on another host: the terminal there has @columns. */
+void bar_launched_far(int columns);
 
 /* Can stderr be written without blocking? A blocking write would stop the job's event loop. */
 bool bar_writable(void);

@@ -88,7 +88,7 @@ int report_json(json_t *object)
 	text[len++] =
 	        '\n'; /* replaces the terminating NUL, so that one write includes the newline */
 	bar_clear();
-	if (fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0)
+	if ((fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0) && stdout_is_read())
 		err_errno(&err, ERR_OUTPUT, "stdout");
 	free(text);
 	return err.code ? report(&err, -1) : 0;

@@ -266,27 +266,41 @@ static char *times_text(const struct coll_times *t, char *buf, size_t cap)
 }
 
 /* Print one line that summarises the job. */
+/* "4 ranks", "4 ranks, 6 inputs"; of one rank alone "4 files". */
+static void whose_text(const struct coll_result *r, const struct coll_request *q, char *out,
+                       size_t cap)
+{
+	const bool several = q->work == WORK_COLLECTIVE && coll_takes_several(q->kind) &&
+	                     r->all_inputs > (uint64_t)r->size;
+
+	if (several && r->size == 1)
+		snprintf(out, cap, "%" PRIu64 " files", r->all_inputs);
+	else if (several)
+		snprintf(out, cap, "%d ranks, %" PRIu64 " inputs", r->size, r->all_inputs);
+	else
+		snprintf(out, cap, "%d rank%s", r->size, r->size == 1 ? "" : "s");
+}
+
 static void summary(const struct coll_result *r, const struct coll_request *q)
 {
 	const char *algorithm = algorithm_of(r, q), *op = op_of(q), *remark = remark_of(r, q);
 	const char *by = algorithm ? " by " : "";
 	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT], digest[DIGEST_TEXT];
 	const struct coll_times *t = &r->times;
-	char inputs[40] = "";
+	char whose[80];
 
 	if (!algorithm)
 		algorithm = "";
+	whose_text(r, q, whose, sizeof whose);
 	if (!r->dtype) {
-		report_note("rank %d: %s of %d ranks%s%s: %s%s%s%s", r->rank, q->command, r->size,
-		            by, algorithm, duration_text(coll_seconds(t->start, t->commit), total),
+		report_note("rank %d: %s of %s%s%s: %s%s%s%s", r->rank, q->command, whose, by,
+		            algorithm, duration_text(coll_seconds(t->start, t->commit), total),
 		            remark ? " (" : "", remark ? remark : "", remark ? ")" : "");
 		return;
 	}
-	if (coll_takes_several(q->kind) && r->all_inputs > (uint64_t)r->size)
-		snprintf(inputs, sizeof inputs, ", %" PRIu64 " inputs", r->all_inputs);
-	report_note("rank %d: %s%s%s of %d ranks%s%s%s: %s of %s in %s%s%s%s%s", r->rank,
-	            q->command, op ? " " : "", op ? op : "", r->size, inputs, by, algorithm,
-	            size_text(r->bytes, size), strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
+	report_note("rank %d: %s%s%s of %s%s%s: %s of %s in %s%s%s%s%s", r->rank, q->command,
+	            op ? " " : "", op ? op : "", whose, by, algorithm, size_text(r->bytes, size),
+	            strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
 	            times_text(t, times, sizeof times), r->output ? ", wrote " : "",
 	            r->output ? r->output : "", r->has_digest ? ", digest " : "",
 	            r->has_digest ? digest_text(r->digest, digest) : "");

@@ -90,6 +90,19 @@ static int longest(const double *times)
 	return most;
 }
 
+/* What a user could shorten: ranks that start together, or a job of one rank, join in no time that
+ * is worth a word. */
+static int limit_of(const struct coll_result *r, const double *times)
+{
+	const double late = 0.2; /* seconds */
+	double others[RESOURCES];
+
+	memcpy(others, times, sizeof others);
+	if (r->size == 1 || times[JOIN_RANKS] < late)
+		others[JOIN_RANKS] = 0;
+	return longest(others);
+}
+
 static bool waits_for_ranks(int k)
 {
 	return k == SPENT_RECV || k == SPENT_SEND;
@@ -239,7 +252,7 @@ void where_print(const struct coll_result *r, const struct coll_request *q)
 
 	times_of(r, times);
 	print_times(r, times);
-	const int most = longest(times);
+	const int most = limit_of(r, times);
 	const double part = times[most] / sum(times);
 	const char *advice = advice_on(most, r->rank, r, q);
 	if (waits_for_ranks(most))

@@ -26,6 +26,12 @@ int write_all(int fd, const void *buf, size_t len)
 	return 0;
 }
 
+bool stdout_is_read(void)
+{
+	struct pollfd end = {.fd = STDOUT_FILENO};
+	return poll(&end, 1, 0) <= 0 || !(end.revents & POLLERR);
+}
+
 int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos)
 {
 	const char *p = buf;

@@ -4,6 +4,7 @@
 #define COLLCTL_BASE_IO_H
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -24,6 +25,9 @@
 /* Write all of @buf, in as many writes as needed. If @fd is non-blocking, waits until it takes
  * more. To a pipe, up to PIPE_BUF bytes are one write. -1: errno gives the cause. */
 int write_all(int fd, const void *buf, size_t len);
+
+/* Has stdout, a pipe or a socket, still a reader? true of anything else. */
+bool stdout_is_read(void);
 
 /* Write all of @buf at @pos of a file. -1: errno gives the cause. */
 int pwrite_all(int fd, const void *buf, size_t len, uint64_t pos);

@@ -178,17 +178,28 @@ static int find_token(struct member *m, const struct job_settings *s, struct err
 	return m->token ? 0 : -1;
 }
 
+static void find_launch(struct launch *l, const struct job_settings *s)
+{
+	struct err malformed = ERR_INIT;
+	if (launch_detect(l, s->ignore_environment ? no_variable : getenv, &malformed) < 0)
+		l->conflict = malformed; /* an error if the rank or the size is needed */
+}
+
+/* Is this rank the only one? That is also what a launcher of one task says. */
+static bool is_alone(const struct member *m, const struct job_settings *s)
+{
+	return s->size > 0 ? s->size == 1 : !m->launch.conflict.code && m->launch.size == 1;
+}
+
 /* Sources in order: options and COLLCTL_*, the launcher, the hostfile. */
 static int find_rank(struct member *m, const struct job_settings *s, struct err *err)
 {
-	struct launch *launch = &m->launch;
-	struct err malformed = ERR_INIT;
+	const struct launch *launch = &m->launch;
 	struct job_conf *c = &m->conf;
-	int ret = launch_detect(launch, s->ignore_environment ? no_variable : getenv, &malformed);
 	c->rank = s->rank;
 	c->size = s->size > 0 ? s->size : 0;
 	if (c->rank == -1 || !c->size) {
-		const struct err *bad = ret < 0 ? &malformed : &launch->conflict;
+		const struct err *bad = &launch->conflict;
 		if (bad->code)
 			return err_set(err, bad->code, "%s", bad->text);
 		if (c->rank == -1 && launch->rank >= 0)
@@ -246,7 +257,7 @@ static int find_rendezvous(struct member *m, const struct job_settings *s, struc
 		c->listen_fd = atoi(fd);
 	} else if (coordinator && *coordinator) {
 		c->coordinator = coordinator;
-	} else if (s->size != 1) {
+	} else if (!is_alone(m, s)) {
 		return err_set(
 		        err, ERR_USAGE,
 		        "no way to find the other ranks: give --rendezvous URL or --hostfile "
@@ -285,6 +296,7 @@ int member_init(struct member *m, const struct job_settings *s, struct err *err)
 {
 	memset(m, 0, sizeof *m);
 	m->conf.settings = s;
+	find_launch(&m->launch, s);
 	if (check_tls_options(s, err) < 0 || find_rendezvous(m, s, err) < 0 ||
 	    find_rank(m, s, err) < 0 || find_name(m, s, err) < 0 ||
 	    check_own_certificate(m, s, err) < 0 || find_secret(m, s, err) < 0 ||

@@ -137,6 +137,18 @@ bool job_interrupted(void *ctx)
 	return j->signal != 0;
 }
 
+/* Said at once, not only when the time is up: it may be a wrong URL or secret. */
+static void say_what_delays(void *ctx, const char *why)
+{
+	const struct job *j = ctx;
+	const char *url = j->conf.rendezvous;
+	const bool ours = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
+	const bool unserved = ours && strstr(why, "cannot connect");
+	job_log(j, 0, "%s%s trying for %.3g s (--join-timeout)", why,
+	        unserved ? ": does 'collctl serve' run there?" : ";",
+	        (double)j->conf.settings->join_timeout / NS_PER_SEC);
+}
+
 int job_check(struct job *j, struct err *err)
 {
 	if (job_rules_of(j)->failed) {
@@ -295,6 +307,7 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 	        .listen_fd = conf->listen_fd,
 	        .addresses = &conf->settings->addresses,
 	        .interrupted = job_interrupted,
+	        .tell = say_what_delays,
 	        .ctx = j,
 	};
 	j->rendezvous = rendezvous_new(&r, err);

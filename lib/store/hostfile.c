@@ -26,16 +26,68 @@
 struct parser {
 	struct hostfile *h;
 	const char *path;
-	int line;
+	int line; /* 0: the text is a list of the command line */
 	struct err *err;
 };
 
 /* ---- hosts ---- */
 
+static bool is_blank(char c)
+{
+	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
+}
+
+/* Set the error @text of the place that is parsed. */
+static int fail_with(const struct parser *p, const char *text)
+{
+	if (!p->line)
+		return err_set(p->err, ERR_USAGE, "%s: %s", p->path, text);
+	return err_set(p->err, ERR_INPUT, "%s:%d: %s", p->path, p->line, text);
+}
+
 static int fail(const struct parser *p, const char *what, const char *text, size_t len)
 {
-	return err_set(p->err, ERR_INPUT, "%s:%d: %s%s%.*s", p->path, p->line, what,
-	               len ? ": " : "", len > 80 ? 80 : (int)len, text);
+	char all[256];
+
+	snprintf(all, sizeof all, "%s%s%.*s", what, len ? ": " : "", len > 80 ? 80 : (int)len,
+	         text);
+	return fail_with(p, all);
+}
+
+static int too_many(const struct parser *p)
+{
+	char text[64];
+
+	snprintf(text, sizeof text, "more than %d ranks", HOSTFILE_RANKS_MAX);
+	return fail_with(p, text);
+}
+
+#define PORT_LEAST 1024 /* of a list: below it a number is the slots that mpirun has there */
+
+/* What users of ssh and mpirun write, and what to write here. */
+static int refuse_habits(const struct parser *p, const char *text)
+{
+	const char *at = strchr(text, '@'), *colon = strrchr(text, ':');
+	char all[512];
+
+	if (at) {
+		snprintf(all, sizeof all,
+		         "%.80s: a host has no user here: name the user in ~/.ssh/config, or give "
+		         "--ssh 'ssh -l %.*s'",
+		         text, (int)(at - text > 80 ? 80 : at - text), text);
+		return fail_with(p, all);
+	}
+	if (p->line || !colon || colon != strchr(text, ':') || !colon[1] ||
+	    strspn(colon + 1, "0123456789") != strlen(colon + 1) || strlen(colon + 1) > 4 ||
+	    atoi(colon + 1) >= PORT_LEAST || atoi(colon + 1) == 0)
+		return 0;
+	snprintf(
+	        all, sizeof all,
+	        "%.80s: a number after the host is its port, from %d on: for %s ranks on the host, "
+	        "give a file with the line '%.*s slots=%s'",
+	        text, PORT_LEAST, colon + 1, (int)(colon - text > 80 ? 80 : colon - text), text,
+	        colon + 1);
+	return fail_with(p, all);
 }
 
 /* Add one host. The only brackets left in @text are those of an IPv6 address. */
@@ -45,8 +97,10 @@ static int add_host(struct parser *p, const char *text)
 	struct hostfile_host host = {.slots = 1, .first = p->h->size};
 	char name[HOST_MAX];
 
+	if (refuse_habits(p, text) < 0)
+		return -1;
 	if (addr_split(text, name, sizeof name, &host.port, &why) < 0)
-		return err_set(p->err, ERR_INPUT, "%s:%d: %s", p->path, p->line, why.text);
+		return fail_with(p, why.text);
 	if (!*name)
 		return fail(p, "a port without a host", text, strlen(text));
 	if (host.port == 0)
@@ -54,8 +108,7 @@ static int add_host(struct parser *p, const char *text)
 	if (host.port < 0)
 		host.port = 0;
 	if (p->h->size >= HOSTFILE_RANKS_MAX)
-		return err_set(p->err, ERR_INPUT, "%s:%d: more than %d ranks", p->path, p->line,
-		               HOSTFILE_RANKS_MAX);
+		return too_many(p);
 	void *hosts = err_grow(p->h->hosts, (size_t)p->h->nhosts, sizeof *p->h->hosts,
 	                       "the list of hosts", p->err);
 	if (!hosts)
@@ -153,6 +206,10 @@ static int add_expression(struct parser *p, const char *text, size_t len)
 {
 	char pattern[PATTERN_MAX];
 
+	while (len && is_blank(*text))
+		text++, len--;
+	while (len && is_blank(text[len - 1]))
+		len--;
 	if (len == 0)
 		return fail(p, "an empty name between commas", "", 0);
 	if (len >= sizeof pattern)
@@ -228,16 +285,10 @@ static int set_slots(const struct parser *p, int from, int slots)
 		host->slots = slots;
 		host->first = i ? host[-1].first + host[-1].slots : 0;
 		if (host->first > HOSTFILE_RANKS_MAX - slots)
-			return err_set(p->err, ERR_INPUT, "%s:%d: more than %d ranks", p->path,
-			               p->line, HOSTFILE_RANKS_MAX);
+			return too_many(p);
 		h->size = host->first + slots;
 	}
 	return 0;
-}
-
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v';
 }
 
 /* The next word of [*at, end); false at the end of the line. */
@@ -250,6 +301,21 @@ static bool next_word(const char **at, const char *end, const char **word, size_
 		++*at;
 	*len = (size_t)(*at - *word);
 	return *len > 0;
+}
+
+/* Extend the first word of a line over the blanks beside its commas. */
+static void take_list(const char **at, const char *end, const char *word, size_t *len)
+{
+	for (const char *next = *at;;) {
+		while (next < end && is_blank(*next))
+			next++;
+		if (next == end || (word[*len - 1] != ',' && *next != ','))
+			return;
+		while (next < end && !is_blank(*next))
+			next++;
+		*at = next;
+		*len = (size_t)(next - word);
+	}
 }
 
 static int parse_line(struct parser *p, const char *line, const char *end)
@@ -265,6 +331,7 @@ static int parse_line(struct parser *p, const char *line, const char *end)
 		end = hash;
 	if (!next_word(&at, end, &word, &len))
 		return 0;
+	take_list(&at, end, word, &len);
 	if (add_list(p, word, len) < 0)
 		return -1;
 	while (next_word(&at, end, &word, &len))
@@ -373,13 +440,19 @@ static bool is_file(const char *name)
 
 static int read_list(struct hostfile *h, const char *text, struct err *err)
 {
-	struct err why = ERR_INIT;
+	struct parser p = {.h = h, .path = "--hostfile", .err = err};
 	size_t len = strlen(text);
+	*h = (struct hostfile){0};
+	while (len && is_blank(text[len - 1]))
+		len--;
 	if (len && text[len - 1] == ',')
 		len--;
-	if (hostfile_parse(h, text, len, "--hostfile", &why) == 0)
+	if (parse_line(&p, text, text + len) == 0 && h->nhosts)
 		return 0;
-	return err_set(err, why.code == ERR_INPUT ? ERR_USAGE : why.code, "%s", why.text);
+	if (!err->code)
+		err_set(err, ERR_USAGE, "--hostfile: names no host");
+	hostfile_release(h);
+	return -1;
 }
 
 int hostfile_find(struct hostfile *h, const char *given, bool hosts, struct err *err)

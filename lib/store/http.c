@@ -99,6 +99,7 @@ struct http_client {
 	const struct http_request *request;
 	bool body_too_large, enough;
 	char why[CURL_ERROR_SIZE];
+	bool failed; /* a request has failed before */
 };
 
 static bool is_asked(const struct http_client *c)
@@ -560,6 +561,7 @@ static enum outcome transfer_failed(struct http_client *c, CURLcode rc, int trie
 	const char *name = c->hosts[c->at].name;
 	const char *why = c->why[0] ? c->why : curl.easy_strerror(rc);
 	char peer[128];
+	long cause = 0; /* errno */
 
 	if (c->body_too_large || rc == CURLE_FILESIZE_EXCEEDED) {
 		err_set(err, ERR_RENDEZVOUS, "%s: an answer of more than %zu bytes", name,
@@ -600,7 +602,11 @@ static enum outcome transfer_failed(struct http_client *c, CURLcode rc, int trie
 		err_set(err, ERR_AUTH, "%s: %s; see --store-cert", name, why);
 		return FAIL;
 	}
-	err_set(err, ERR_RENDEZVOUS, "%s: %s%s", name, why, peer);
+	if (rc == CURLE_COULDNT_CONNECT &&
+	    curl.easy_getinfo(c->easy, CURLINFO_OS_ERRNO, &cause) == CURLE_OK && cause)
+		err_set(err, ERR_RENDEZVOUS, "%s: cannot connect: %s", name, strerror((int)cause));
+	else
+		err_set(err, ERR_RENDEZVOUS, "%s: %s%s", name, why, peer);
 	return RETRY;
 }
 
@@ -741,6 +747,9 @@ int http_send(struct http *h, const struct http_request *r, int64_t deadline, st
 			last = now;
 		if (o == FAIL || is_asked(c))
 			break;
+		if (c->conf.on_failure && !c->failed)
+			c->conf.on_failure(c->conf.ctx, now.text);
+		c->failed = true;
 		http_next_host(h);
 		back_off(c, pause, deadline);
 		pause = 2 * pause < BACKOFF_LAST ? 2 * pause : BACKOFF_LAST;

@@ -39,6 +39,9 @@ struct http_conf {
 	const char *type;                           /* Content-Type of the bodies that are sent */
 	const char *ca_file, *cert_file, *key_file; /* PEM, or NULL */
 	bool (*is_asked)(void *ctx);                /* called during requests; true: stop */
+	/* Called at the first failure that http_send does not take for the last: @why has its text,
+	 * and it tries again. May be NULL. */
+	void (*on_failure)(void *ctx, const char *why);
 	/* Called for each header line of an answer, with its CRLF and without a NUL. May be
 	 * NULL. */
 	void (*on_header)(void *ctx, const char *line, size_t len);

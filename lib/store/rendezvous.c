@@ -27,6 +27,7 @@ struct rendezvous {
 	int port;
 	char trouble[400];
 	bool strange; /* the last record did not belong to this job; trouble says why */
+	bool told;    /* of a strange record */
 };
 
 struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err *err)
@@ -42,6 +43,7 @@ struct rendezvous *rendezvous_new(const struct rendezvous_conf *conf, struct err
 		if (!r->store)
 			goto fail;
 		store_interrupt(r->store, conf->interrupted, conf->ctx);
+		store_tell(r->store, conf->tell, conf->ctx);
 	} else if (conf->hosts) {
 		const struct hostfile_host *h = &conf->hosts->hosts[0];
 		snprintf(r->host, sizeof r->host, "%s", h->name);
@@ -151,8 +153,12 @@ static int read_record(struct rendezvous *r, const struct store_value *value, st
 {
 	if (!value->index)
 		return 0;
-	return record_decode(&r->of, value->data, value->len, rec, r->trouble, sizeof r->trouble,
-	                     err);
+	const int mine = record_decode(&r->of, value->data, value->len, rec, r->trouble,
+	                               sizeof r->trouble, err);
+	if (mine == 0 && !r->told && r->conf.tell)
+		r->conf.tell(r->conf.ctx, r->trouble);
+	r->told |= mine == 0;
+	return mine;
 }
 
 /* Only tries at a record's own address count for or against it. */
@@ -357,6 +363,8 @@ void rendezvous_settle(struct rendezvous *r)
 
 void rendezvous_keep(struct rendezvous *r)
 {
+	if (r->store)
+		store_tell(r->store, NULL, NULL); /* the keeper's thread calls it from now on */
 	keeper_start(&r->keeper);
 }
 

@@ -28,6 +28,9 @@ struct rendezvous_conf {
 	int listen_fd;                            /* from run, for rank 0; or -1 */
 	const struct address_settings *addresses; /* outlive the rendezvous */
 	bool (*interrupted)(void *ctx); /* called while it waits for a store; true: stop */
+	/* Called at the first failure of the store, and at the first record that is not of this
+	 * job, which need not last: it goes on until the deadline. */
+	void (*tell)(void *ctx, const char *why);
 	void *ctx;
 };
 

@@ -111,6 +111,18 @@ bool store_is_interrupted(const struct store *s)
 	return s->asked && s->asked(s->asked_ctx);
 }
 
+void store_tell(struct store *s, void (*tell)(void *ctx, const char *why), void *ctx)
+{
+	s->tell = tell;
+	s->tell_ctx = ctx;
+}
+
+void store_failed(struct store *s, const char *why)
+{
+	if (s->tell)
+		s->tell(s->tell_ctx, why);
+}
+
 void store_wake(struct store *s)
 {
 	s->ops->wake(s);

@@ -33,6 +33,8 @@ struct store {
 	const struct store_ops *ops;
 	bool (*asked)(void *ctx); /* true: stop; NULL: never */
 	void *asked_ctx;
+	void (*tell)(void *ctx, const char *why); /* or NULL */
+	void *tell_ctx;
 };
 
 struct store_value {
@@ -69,6 +71,10 @@ void store_close(struct store *); /* NULL: nothing */
  * ERR_OTHER, "interrupted". NULL: never. */
 void store_interrupt(struct store *, bool (*asked)(void *ctx), void *ctx);
 bool store_is_interrupted(const struct store *);
+/* Call @tell at the first transient failure, in the thread of the call. NULL: never. */
+void store_tell(struct store *, void (*tell)(void *ctx, const char *why), void *ctx);
+/* For kinds of stores: there was one. */
+void store_failed(struct store *, const char *why);
 /* Make a running call check `asked` at once. Any thread may call this. */
 void store_wake(struct store *);
 

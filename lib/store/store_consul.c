@@ -26,6 +26,11 @@ static bool is_asked(void *ctx)
 	return store_is_interrupted(ctx);
 }
 
+static void on_failure(void *ctx, const char *why)
+{
+	store_failed(ctx, why);
+}
+
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -73,6 +78,7 @@ static struct store *consul_open(const struct store_conf *conf, struct err *err)
 	                               .cert_file = conf->cert_file,
 	                               .key_file = conf->key_file,
 	                               .is_asked = is_asked,
+	                               .on_failure = on_failure,
 	                               .on_header = on_header,
 	                               .ctx = s};
 	const char *token = conf->token && *conf->token ? conf->token : NULL;

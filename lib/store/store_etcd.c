@@ -50,6 +50,11 @@ static bool is_asked(void *ctx)
 	return store_is_interrupted(ctx);
 }
 
+static void on_failure(void *ctx, const char *why)
+{
+	store_failed(ctx, why);
+}
+
 static void explain(const char *body, size_t len, char *text, size_t cap)
 {
 	struct etcd_error e;
@@ -147,6 +152,7 @@ static struct store *etcd_open(const struct store_conf *conf, struct err *err)
 	                               .cert_file = conf->cert_file,
 	                               .key_file = conf->key_file,
 	                               .is_asked = is_asked,
+	                               .on_failure = on_failure,
 	                               .explain = explain,
 	                               .ctx = s};
 	if (check_certificate(conf, err) == 0 && http_init(&s->http, &http, err) == 0 &&

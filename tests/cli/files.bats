@@ -18,6 +18,25 @@ make_archives() {
 }
 
 # bats test_tags=smoke
+@test "a missing file is said to be missing, whatever its name; a pipe or a device is no output" {
+	local name
+	for name in nosuch nosuch.npy nosuch.bin nosuch.txt; do
+		run -3 collctl allreduce -n 1 "$name" -o out.npy
+		assert_output "collctl: rank 0: $name: cannot open: No such file or directory"
+	done
+	run -3 collctl info nosuch
+	"$PYTHON" -c 'import numpy; numpy.save("in.npy", numpy.arange(6.))'
+	mkfifo pipe pipe.npy
+	for name in pipe pipe.npy; do
+		run -4 collctl allreduce -n 1 in.npy -o "$name"
+		assert_output "collctl: rank 0: $name: is a FIFO: expected a regular file or none; to write to a pipe, give -o -"
+	done
+	run -4 collctl broadcast --raw-file -n 1 in.npy -o >(cat)
+	assert_output --partial 'is a FIFO'
+	run -4 collctl allreduce -n 1 in.npy -o /dev/null
+	assert_output --partial '/dev/null: is a device'
+}
+
 @test ".npz: members of all types, stored and compressed, matched by name" {
 	make_archives
 	go 3 allreduce 'in.{rank}.npz' -o 'out.{rank}.npz'
@@ -683,7 +702,7 @@ each_is_alone() {
 		[[ $stderr != *'the same input'* && $stderr != *' inputs '* ]] || fail "$k: $stderr"
 	done
 	run --separate-stderr collctl allreduce -n 1 in.0.npy in.0.npy -o out.npy
-	[[ $stderr != *'the same input'* && $stderr == *'sum of 1 ranks, 2 inputs by '* ]] || fail "$stderr"
+	[[ $stderr != *'the same input'* && $stderr == *'sum of 2 files by '* ]] || fail "$stderr"
 	run --separate-stderr collctl run -n 2 -- allreduce -v in.[0-3].npy -o out.npy --json
 	assert_equal "$(jq -sc '[.[].all_inputs]' <<<"$output")" '[8,8]'
 }

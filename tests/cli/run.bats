@@ -337,6 +337,22 @@ os.execv(sys.argv[1], sys.argv[1:])' "$COLLCTL" run -n 2 -- sh rank.sh 3>&- 8>&-
 	[[ $stderr == *'with the output of 100 ranks at least '*"'ulimit -n' allows 40"* ]]
 }
 
+@test "-o - of several ranks, or with --label, is refused; of one rank it is stdout" {
+	make_arrays() { "$PYTHON" -c 'import numpy
+for r in range(2): numpy.save(f"in.{r}.npy", numpy.arange(6.) + r)'; }
+	make_arrays
+	run -2 collctl run -n 2 -- allreduce 'in.{rank}.npy' -o -
+	assert_output "collctl: -o -: 2 ranks would write to one stdout: put {rank} into a file's name"
+	COLLCTL_OUTPUT=- run -2 collctl run -n 2 -- allgather 'in.{rank}.npy'
+	assert_output --partial '2 ranks would write to one stdout'
+	run -2 collctl run -n 2 --label -- gather 'in.{rank}.npy' -o -
+	assert_output --partial '-o - and --label exclude each other'
+	collctl run -n 2 -- gather 'in.{rank}.npy' -o - >all.npy
+	collctl run -n 1 --label -- allreduce --dry-run in.0.npy -o -
+	collctl run -n 2 -- gather 'in.{rank}.npy' -o whole.npy
+	cmp all.npy whole.npy
+}
+
 @test "programs get the caller's limits and signals back" {
 	(
 		ulimit -S -n 300

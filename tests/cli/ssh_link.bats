@@ -16,7 +16,7 @@ here() { stand_in here <<<'exec sh -c "$2"'; }
 # over SSH HOSTS [OPTIONS] -- COMMAND...
 over() { collctl run --ssh "$PWD/$1" -H "$2" --remote-path "$COLLCTL" "${@:3}"; }
 
-hello() { printf '%s' "printf '\\ncollctl-remote-2 $(collctl --version | cut -d' ' -f2) $*\\n' >&2;"; }
+hello() { printf '%s' "printf '\\ncollctl-remote-3 $(collctl --version | cut -d' ' -f2) $*\\n' >&2;"; }
 
 # ---- hosts that answer anything ----
 
@@ -55,11 +55,11 @@ liar() {
 	refused 'said nothing'
 	liar <<<'exec cat /dev/zero >&2'
 	refused 'has printed more than 1 MiB, and no answer'
-	liar <<<'exec yes "x collctl-remote-2 x" >&2'
+	liar <<<'exec yes "x collctl-remote-3 x" >&2'
 	refused 'has printed more than 1 MiB, and no answer'
-	liar <<<'exec yes "collctl-remote-2 x" >&2'
+	liar <<<'exec yes "collctl-remote-3 x" >&2'
 	refused 'an unknown answer'
-	liar <<<"printf '\\ncollctl-remote-2 9.9.9 - 0 -\\n' >&2; exec sleep 10000"
+	liar <<<"printf '\\ncollctl-remote-3 9.9.9 - 0 -\\n' >&2; exec sleep 10000"
 	refused "has collctl 9.9.9, this is $version: install the same version"
 	liar <<<"printf '\\ncollctl-remote-1 $version - 0 -\\n' >&2; exec sleep 10000"
 	refused "has another build of collctl $version"
@@ -355,6 +355,21 @@ lose() {
 	kill -KILL "$runner"
 	until ! kill -0 "$(<supervisor)" 2>/dev/null; do :; done
 	assert_equal "$(wc -l <terms)" 1
+}
+
+@test "the bar of rank 0 is drawn on run's terminal; not with -q, nor for a program" {
+	local r
+	here
+	for r in 0 1; do
+		"$PYTHON" -c 'import numpy, sys; numpy.save(sys.argv[1], numpy.ones(200000))' "in.$r.npy"
+	done
+	bar=(TERM=xterm "$COLLCTL" run --ssh "$PWD/here" --chdir "$PWD" -H "127.0.0.1,127.0.0.2" --remote-path "$COLLCTL" --)
+	job=(allreduce --join-timeout 20s --lanes tcp --limit-rate 1M 'in.{rank}.npy' -o 'out.{rank}.npy')
+	on_terminal 'allreduce  \[#.* left' 100 env "${bar[@]}" "${job[@]}"
+	assert_line --index 0 --regexp 'rallreduce  \[#'
+	refute_line --partial '[0 127.0.0.1] allreduce' # it is no message of rank 0
+	on_terminal '' 100 env "${bar[@]}" "${job[@]}" -q --limit-rate 100M
+	refute_output --partial 'allreduce  ['
 }
 
 @test "64: a remote-rank that gets no job, and a copy that does not come, end" {

@@ -62,7 +62,6 @@ usage_error() {
 
 # bats test_tags=smoke
 @test "usage errors exit 2 and name what is wrong" {
-	usage_error 'no command given'
 	usage_error 'frobnicate: unknown command' frobnicate
 	usage_error 'did you mean allreduce?' alreduce x
 	usage_error '--frobnicate: unknown option' allreduce --frobnicate x
@@ -150,12 +149,36 @@ usage_error() {
 	assert_output --regexp 'stdout: .*(No space|cannot write)'
 }
 
-@test "a reader of stdout that has left is 4, not a signal" {
-	run -4 "$PYTHON" -c 'import os, subprocess, sys
+@test "a reader that has left ends what only prints by SIGPIPE, without a word" {
+	local command
+	for command in --help 'plan allreduce -n 64 --json' 'algorithms --json'; do
+		# shellcheck disable=SC2086 # the command is words
+		run -0 "$PYTHON" -c 'import os, signal, subprocess, sys
 r, w = os.pipe()
 os.close(r)
-sys.exit(subprocess.run([sys.argv[1], "--help"], stdout=w).returncode)' "$COLLCTL"
-	assert_output --partial 'Broken pipe'
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+code = subprocess.run(sys.argv[1:], stdout=w, restore_signals=True).returncode
+assert code == -signal.SIGPIPE, code' "$COLLCTL" $command
+		assert_output ''
+	done
+}
+
+@test "without a command: 2, and how to begin" {
+	run -2 --separate-stderr collctl
+	assert_output ''
+	[[ $stderr == "collctl: no command given; 'collctl --help' lists them"$'\n'*'collctl run -n 4 -- allreduce'* ]]
+	# What it suggests runs.
+	local n=0 line
+	"$PYTHON" -c 'import numpy
+for r in range(4): numpy.save(f"x{r}.npy", numpy.arange(5.) + r)'
+	while read -r line; do
+		n=$((n + 1))
+		[[ $line != *host1* ]] || line="collctl run -H host1,host2 --ssh true --dry-run -- check"
+		bash -c "${line/#collctl/$COLLCTL}"
+	done < <(grep '^    collctl' <<<"$stderr")
+	assert_equal "$n" 3
+	"$PYTHON" -c 'import numpy
+assert (numpy.load("avg3.npy") == numpy.arange(5.) + 1.5).all()'
 }
 
 @test "every option of every command is in the man page" {

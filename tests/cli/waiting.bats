@@ -52,6 +52,40 @@ on_terminal() {
 	assert_equal "$(head -1 seen | jq -c .progress.joined)" '{"here":1,"size":3,"missing":"1, 2"}'
 }
 
+@test "a store that nobody serves and a name that does not resolve are said at the first failure" {
+	local port
+	port=$(free_port)
+	run -5 collctl barrier -r 0 -n 2 -R "http://127.0.0.1:$port" --insecure --join-timeout 300ms
+	assert_line --index 0 "collctl: rank 0: http://127.0.0.1:$port: cannot connect: Connection refused: does 'collctl serve' run there? trying for 0.3 s (--join-timeout)"
+	assert_line --index 1 "collctl: rank 0: http://127.0.0.1:$port: cannot connect: Connection refused"
+	run -5 collctl barrier -r 1 -n 2 -R http://no-such-host.invalid:1 --insecure --join-timeout 300ms
+	assert_line --index 0 --regexp 'http://no-such-host.invalid:1: .*resolve.*; trying for 0.3 s'
+	run -5 --separate-stderr collctl barrier -q -r 1 -n 2 -R "http://127.0.0.1:$port" --insecure --join-timeout 300ms
+	assert_equal "$(wc -l <<<"$stderr")" 1
+}
+
+@test "another secret: said as soon as the record is read, and the job goes on without it" {
+	collctl keygen other
+	spawn_rank 0 "$COLLCTL" barrier -r 0 -n 2 -R "$STORE" --secret-file "$SECRET"
+	spawn_rank 1 "$COLLCTL" barrier -r 1 -n 2 -R "$STORE" --secret-file other
+	until grep -qs 'the secrets differ; trying for 120 s' 1.err; do kill -0 "${PIDS[1]}"; done
+	spawn_rank 2 "$COLLCTL" barrier -r 1 -n 2 -R "$STORE" --secret-file "$SECRET"
+	wait_ranks 0 2
+	kill -TERM "${PIDS[1]}"
+	wait_ranks
+	assert_rank 0 0
+	assert_rank 2 0
+}
+
+@test "one task of a launcher is a job of one rank" {
+	RANK=0 WORLD_SIZE=1 collctl barrier
+	SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=1 collctl barrier
+	RANK=0 WORLD_SIZE=2 run -2 collctl barrier
+	assert_output --partial 'no way to find the other ranks'
+	RANK=0 WORLD_SIZE=1 run -2 collctl barrier -n 2
+	assert_output --partial 'no way to find the other ranks'
+}
+
 @test "-v tells where rank, size, job and addresses came from; -vv each connection" {
 	SLURM_JOB_ID=9 SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 COLLCTL_RENDEZVOUS=$STORE \
 		spawn_rank 0 "$COLLCTL" barrier -a all_to_all -v --secret-file "$SECRET"

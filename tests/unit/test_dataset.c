@@ -149,6 +149,8 @@ static void test_arrays(void **state)
 	               "x.npy: shape (12,) differs from --shape (3, 4)");
 	assert_refused("gone.npy", &plain, ERR_INPUT, "gone.npy: cannot open: No such file");
 	assert_refused("gone.pt", &plain, ERR_INPUT, "gone.pt: cannot open: No such file");
+	assert_refused("gone", &plain, ERR_INPUT, "gone: cannot open: No such file");
+	put_text("x", "x");
 	assert_refused("x", &plain, ERR_USAGE, "x: unknown format");
 	assert_int_equal(mkdir("d.npy", 0700), 0);
 	assert_refused("d.npy", &plain, ERR_INPUT, "d.npy: is a directory");

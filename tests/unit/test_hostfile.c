@@ -77,7 +77,7 @@ static const struct {
         {"a:0\n", "hosts:1: port 0"},
         {"a:65536\n", "hosts:1: a:65536: the port"},
         {":7000\n", "hosts:1: a port without a host"},
-        {"user@a\n", "hosts:1: user@a: '@' is not allowed in a host name"},
+        {"user@a\n", "hosts:1: user@a: a host has no user here"},
         {"a/b\n", "'/' is not allowed in a host name"},
         {"1:2:3\n", "hosts:1: 1:2:3: neither"},
         {"[::1\n", "hosts:1: a bracket is not closed"},
@@ -200,6 +200,12 @@ TEST(test_find)
 		find("n[1-3]", hosts, 3, "n1");
 		find("node1,", hosts, 1, "node1");
 		find("[::1]:7,b", hosts, 2, "::1");
+		find("a, b", hosts, 2, "a");
+		find(" a ,b , ", hosts, 2, "a");
+		find_nothing("a,b c", hosts, ERR_USAGE,
+		             "--hostfile: only slots=N may follow the host: c");
+		find_nothing("a,b:4", hosts, ERR_USAGE, "give a file with the line 'b slots=4'");
+		find_nothing("me@a,b", hosts, ERR_USAGE, "give --ssh 'ssh -l me'");
 		find_nothing(",", hosts, ERR_USAGE, "--hostfile: names no host");
 		find_nothing("a,,", hosts, ERR_USAGE, "an empty name between commas");
 		find_nothing(",a", hosts, ERR_USAGE, "an empty name between commas");

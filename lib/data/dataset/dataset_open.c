@@ -73,7 +73,9 @@ static int find_format_of_file(struct dataset *d, const char *path, struct err *
 	if (fd >= 0 && foreign_is_torch(fd, (uint64_t)st.st_size)) {
 		d->format = &format_torch;
 		ret = 0;
-	} else if (ret < 0 && (fd < 0 || !foreign_check(fd, path, (uint64_t)st.st_size, err))) {
+	} else if (ret < 0 && fd < 0) {
+		err_pass(err, &unread); /* a missing file has no format */
+	} else if (ret < 0 && !foreign_check(fd, path, (uint64_t)st.st_size, err)) {
 		err_pass(err, &unknown);
 	}
 	if (fd >= 0)

@@ -69,6 +69,20 @@ static const char *kind_of(mode_t mode)
 	}
 }
 
+static int refuse_kind(const char *path, mode_t mode, struct err *err)
+{
+	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a regular file or none%s", path,
+	               kind_of(mode), S_ISFIFO(mode) ? "; to write to a pipe, give -o -" : "");
+}
+
+int outfile_check_kind(const char *path, struct err *err)
+{
+	struct stat st;
+	if (stat(path, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
+		return 0;
+	return refuse_kind(path, st.st_mode, err);
+}
+
 static int refuse_link(const struct outfile *f, const struct stat *link, struct err *err)
 {
 	struct stat folder;
@@ -131,8 +145,7 @@ static int check_target(const struct outfile *f, int *mode, struct err *err)
 	if (S_ISLNK(st.st_mode))
 		return refuse_link(f, &st, err);
 	if (!S_ISREG(st.st_mode))
-		return err_set(err, ERR_OUTPUT, "%s: is %s: expected a regular file or none",
-		               f->path, kind_of(st.st_mode));
+		return refuse_kind(f->path, st.st_mode, err);
 	if (check_attributes(f, f->name, err) || check_sticky(f, &st, err))
 		return -1;
 	*mode = (int)(st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));

@@ -50,6 +50,9 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
  * link is followed there (beneath_open). */
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err);
+/* ERR_OUTPUT: no file can replace what @path is: a FIFO, such as a shell's >(COMMAND), a socket, a
+ * device. */
+int outfile_check_kind(const char *path, struct err *err);
 /* Create an unnamed file for bytes that another rank writes to such a path: in the folder of the
  * first @top bytes of @path or, if it does not exist, in its parent. The other rank creates the
  * folders. The file may be written and read, but not sealed or committed. */

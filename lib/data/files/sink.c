@@ -158,6 +158,8 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 	for (int i = 0; is_stdout && i < s->nfiles; i++)
 		if (s->files[i].is_stdout)
 			return err_set(err, ERR_USAGE, "stdout: is given as output twice");
+	if (!is_stdout && outfile_check_kind(path, err) < 0)
+		return -1;
 	struct sink_file *files =
 	        err_grow(s->files, (size_t)s->nfiles, sizeof *files, "the outputs", err);
 	if (!files)
@@ -711,6 +713,8 @@ int sink_seal(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
+		if (f->is_stdout && !stdout_is_read())
+			return err_set(err, ERR_OUTPUT, "stdout: its reader has gone");
 		if (f->packed && !f->dropped && pack(f, err))
 			return -1;
 		if (!is_placed(f))

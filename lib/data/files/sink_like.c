@@ -1,6 +1,7 @@
 /* Outputs with the format and layout of a dataset. */
 #include <string.h>
 
+#include "lib/data/files/outfile.h"
 #include "lib/data/files/sink_internal.h"
 
 /* The output has the input's format, which may come from another rank. */
@@ -11,7 +12,7 @@ int sink_check_format(const char *path, const struct format *hint, const struct 
 	char endings[FORMAT_ENDINGS];
 	if (!hint && strcmp(path, "-") == 0)
 		return 0;
-	if (format_of(path, hint, &format, err) < 0)
+	if (outfile_check_kind(path, err) < 0 || format_of(path, hint, &format, err) < 0)
 		return -1;
 	if (format == want)
 		return 0;
