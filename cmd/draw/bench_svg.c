@@ -6,7 +6,6 @@
 
 #include "cmd/draw/chart_svg.h"
 #include "cmd/text/bench_print.h"
-#include "cmd/text/check_print.h"
 #include "lib/base/units.h"
 
 #define LOG_FROM 30 /* a logarithmic scale if the values differ by this factor */
@@ -136,7 +135,7 @@ static void put_row(FILE *f, const struct chart_line *line, const struct chart_p
 	char size[UNITS_TEXT], time[32];
 
 	fprintf(f, "%s by %s: median %s, algbw %.3g GB/s, busbw %.3g GB/s",
-	        size_text(row->size, size), line->name, check_latency_text(row->p50, time),
+	        size_text(row->size, size), line->name, latency_text(row->p50, time),
 	        row->algbw / 1e9, row->busbw / 1e9);
 	if (row->wrong)
 		fprintf(f, ", %" PRIu64 " wrong elements", row->wrong);

@@ -8,6 +8,7 @@
 
 #include "cmd/draw/svg.h"
 #include "cmd/text/check_print.h"
+#include "lib/base/units.h"
 
 #define MARGIN 56
 #define MAP    420 /* pixels of a map's side, about */
@@ -44,13 +45,13 @@ static void put_tooltip(FILE *f, const struct check_view *v, int from, int to)
 	svg_text(f, v->host(v->ctx, from));
 	fprintf(f, " to rank %d ", to);
 	svg_text(f, v->host(v->ctx, to));
-	fprintf(f, ": %s", c->rate > 0 ? check_rate_text(c->rate, x) : "");
+	fprintf(f, ": %s", c->rate > 0 ? bit_rate_text(c->rate, x) : "");
 	if (c->median > 0)
-		fprintf(f, ", round trip %s", check_latency_text(c->median, x));
+		fprintf(f, ", round trip %s", latency_text(c->median, x));
 	if (c->connect > 0)
-		fprintf(f, ", connect %s", check_latency_text(c->connect, x));
+		fprintf(f, ", connect %s", latency_text(c->connect, x));
 	if (c->handshake > 0)
-		fprintf(f, ", TLS handshake %s", check_latency_text(c->handshake, x));
+		fprintf(f, ", TLS handshake %s", latency_text(c->handshake, x));
 	if (fault) {
 		fputs(" ", f);
 		svg_text(f, fault->why);
@@ -63,7 +64,7 @@ static void put_figure(FILE *f, bool rate, double value, double good, double x, 
                        double side)
 {
 	char text[32];
-	const char *unit = rate ? check_rate_text(value, text) : check_latency_text(value, text);
+	const char *unit = rate ? bit_rate_text(value, text) : latency_text(value, text);
 	const size_t digits = strcspn(unit, " ");
 	if (side >= 36)
 		fprintf(f,
@@ -123,7 +124,7 @@ static void put_legend(FILE *f, double left, double top, bool rate, double media
 		put_colour(f, i / 39.0);
 		fputs("\"/>\n", f);
 	}
-	const char *best = rate ? check_rate_text(median, text) : check_latency_text(median, text);
+	const char *best = rate ? bit_rate_text(median, text) : latency_text(median, text);
 	fprintf(f,
 	        "<text class=\"note\" x=\"%.1f\" y=\"%.1f\">%s to median (%s) or "
 	        "better</text>\n",

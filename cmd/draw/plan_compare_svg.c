@@ -95,7 +95,7 @@ static int read_prices(const struct planned *p, struct chart_line *lines, struct
 static char *seconds_text(double s, char text[CHART_VALUE])
 {
 	if (s < 0.9995)
-		return check_latency_text(s, text);
+		return latency_text(s, text);
 	snprintf(text, CHART_VALUE, s < 99.95 ? "%.3g s" : "%.0f s", s);
 	return text;
 }

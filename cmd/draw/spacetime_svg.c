@@ -178,8 +178,8 @@ static void put_times_of(const struct drawing *d, const struct spacetime_event *
 {
 	char start[32], end[32];
 
-	fprintf(d->f, ", %s to %s</title>", check_latency_text(e->start, start),
-	        check_latency_text(e->end, end));
+	fprintf(d->f, ", %s to %s</title>", latency_text(e->start, start),
+	        latency_text(e->end, end));
 }
 
 static double radius(const struct drawing *d)

@@ -9,6 +9,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/text.h"
+#include "lib/base/units.h"
 #include "lib/job/ranks.h"
 
 #define TABLE_RANKS  16 /* the most that a table of numbers has room for */
@@ -16,25 +17,6 @@
 #define LINES        10 /* findings of a kind that are printed */
 
 /* ---- words ---- */
-
-char *check_rate_text(double rate, char text[32])
-{
-	const double bits = 8 * rate;
-	const double scale = bits >= 1e9 ? 1e9 : bits >= 1e6 ? 1e6 : 1e3;
-	snprintf(text, 32, "%.3g %s", bits / scale,
-	         bits >= 1e9   ? "Gbit/s"
-	         : bits >= 1e6 ? "Mbit/s"
-	                       : "kbit/s");
-	if (bits / scale >= 999.5 && scale < 1e9)
-		snprintf(text, 32, "%.0f %s", bits / scale, bits >= 1e6 ? "Mbit/s" : "kbit/s");
-	return text;
-}
-
-char *check_latency_text(double s, char text[32])
-{
-	snprintf(text, 32, s < 9.995e-4 ? "%.3g us" : "%.3g ms", s < 9.995e-4 ? s * 1e6 : s * 1e3);
-	return text;
-}
 
 static const char *rank_text(const struct check_view *v, int rank, char *buf, size_t cap)
 {
@@ -113,25 +95,25 @@ static void write_sentence(const struct check_view *v, const struct link_finding
 		break;
 	case RANK_SENDS_SLOWLY:
 		snprintf(text, CHECK_SENTENCE, "%s: sends at %s, median of all links %s", from,
-		         check_rate_text(k->sends, x), check_rate_text(v->links->rate, median));
+		         bit_rate_text(k->sends, x), bit_rate_text(v->links->rate, median));
 		break;
 	case RANK_RECEIVES_SLOWLY:
 		snprintf(text, CHECK_SENTENCE, "%s: receives at %s, median of all links %s", from,
-		         check_rate_text(k->receives, x), check_rate_text(v->links->rate, median));
+		         bit_rate_text(k->receives, x), bit_rate_text(v->links->rate, median));
 		break;
 	case RANK_FAR:
 		snprintf(text, CHECK_SENTENCE, "%s: round trips of %s, median of all links %s",
-		         from, check_latency_text(k->round_trip, x),
-		         check_latency_text(v->links->median, median));
+		         from, latency_text(k->round_trip, x),
+		         latency_text(v->links->median, median));
 		break;
 	case LINK_LOW_RATE:
 		snprintf(text, CHECK_SENTENCE, "%s -> %s: %s, median of all links %s", from, to,
-		         check_rate_text(c->rate, x), check_rate_text(v->links->rate, median));
+		         bit_rate_text(c->rate, x), bit_rate_text(v->links->rate, median));
 		break;
 	case LINK_HIGH_LATENCY:
 		snprintf(text, CHECK_SENTENCE, "%s -> %s: round trip %s, median of all links %s",
-		         from, to, check_latency_text(c->median, x),
-		         check_latency_text(v->links->median, median));
+		         from, to, latency_text(c->median, x),
+		         latency_text(v->links->median, median));
 		break;
 	}
 }
@@ -300,8 +282,8 @@ static void print_times(const struct check_view *v, bool handshake)
 	}
 	if (median > 0)
 		printf("%s: median %s, longest %s: %s -> %s\n",
-		       handshake ? "TLS handshake" : "connect", check_latency_text(median, text),
-		       check_latency_text(longest, most),
+		       handshake ? "TLS handshake" : "connect", latency_text(median, text),
+		       latency_text(longest, most),
 		       rank_text(v, worst / m->size, from, sizeof from),
 		       rank_text(v, worst % m->size, to, sizeof to));
 }
@@ -314,8 +296,8 @@ void check_print_text(const struct check_view *v)
 	       v->insecure ? "plain TCP" : "TLS", (double)v->time / NS_PER_SEC);
 	print_hosts(v);
 	if (m->rate > 0 && m->median > 0)
-		printf("median of all links: %s, round trip %s\n", check_rate_text(m->rate, rate),
-		       check_latency_text(m->median, latency));
+		printf("median of all links: %s, round trip %s\n", bit_rate_text(m->rate, rate),
+		       latency_text(m->median, latency));
 	print_times(v, false);
 	print_times(v, true);
 	putchar('\n');

@@ -25,10 +25,6 @@ json_t *check_json(const struct check_view *);
 /* "rank 1 (nodea) -> rank 3 (noded): timed out". Returns @text. */
 char *check_sentence(const struct check_view *, const struct link_finding *,
                      char text[CHECK_SENTENCE]);
-/* "9.41 Gbit/s" */
-char *check_rate_text(double bytes_per_second, char text[32]);
-/* "142 us" */
-char *check_latency_text(double seconds, char text[32]);
 
 /* Draw a self-contained SVG: two heat maps, of bandwidth and of round trips. Malloced, *len bytes;
  * NULL: out of memory. */

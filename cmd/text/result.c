@@ -194,6 +194,18 @@ static json_t *nccl_json(const struct device_nccl *n)
 	                 n->state > 0 ? "version" : "error", n->text);
 }
 
+/* What is known of this rank's link. "rate": bytes per second. */
+static json_t *network_json(const struct coll_result *r)
+{
+	const struct network_found *l = &r->link;
+	json_t *rate = l->from ? json_pack("{s:I, s:I}", "up", (json_int_t)l->up, "down",
+	                                   (json_int_t)l->down)
+	                       : json_null();
+	return json_pack("{s:o, s:o, s:o}", "rate", rate, "rtt",
+	                 r->round_trip > 0 ? json_measured(r->round_trip) : json_null(), "from",
+	                 string_or_null(network_from_name(l->from)));
+}
+
 static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
 {
 	json_t *j = result_json_begin(q->command, r);
@@ -223,6 +235,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(
 	        j, "lanes",
 	        json_pack("{s:i, s:i}", "memory", r->memory_lanes, "tcp", r->tcp_lanes));
+	if (r->hosts > 1)
+		json_object_set_new(j, "network", network_json(r));
 	if (r->device_path)
 		json_object_set_new(j, "device",
 		                    json_pack("{s:s, s:s?, s:o}", "memory", q->devices.text,

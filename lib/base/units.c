@@ -19,6 +19,27 @@ char *size_text(uint64_t bytes, char buf[UNITS_TEXT])
 	return buf;
 }
 
+char *bit_rate_text(double rate, char text[UNITS_TEXT])
+{
+	const double bits = 8 * rate;
+	const double scale = bits >= 1e9 ? 1e9 : bits >= 1e6 ? 1e6 : 1e3;
+	snprintf(text, UNITS_TEXT, "%.3g %s", bits / scale,
+	         bits >= 1e9   ? "Gbit/s"
+	         : bits >= 1e6 ? "Mbit/s"
+	                       : "kbit/s");
+	if (bits / scale >= 999.5 && scale < 1e9)
+		snprintf(text, UNITS_TEXT, "%.0f %s", bits / scale,
+		         bits >= 1e6 ? "Mbit/s" : "kbit/s");
+	return text;
+}
+
+char *latency_text(double s, char text[UNITS_TEXT])
+{
+	snprintf(text, UNITS_TEXT, s < 9.995e-4 ? "%.3g us" : "%.3g ms",
+	         s < 9.995e-4 ? s * 1e6 : s * 1e3);
+	return text;
+}
+
 char *duration_text(double seconds, char buf[UNITS_TEXT])
 {
 	const unsigned s = seconds < 360000 ? (unsigned)lround(seconds) : 360000;

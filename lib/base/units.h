@@ -9,6 +9,10 @@
 
 /* Both return @buf. "512 bytes", "1.5 GiB" */
 char *size_text(uint64_t bytes, char buf[UNITS_TEXT]);
+/* "1.2 Gbit/s", "300 Mbit/s" */
+char *bit_rate_text(double bytes_per_second, char buf[UNITS_TEXT]);
+/* "142 us", "64 ms" */
+char *latency_text(double seconds, char buf[UNITS_TEXT]);
 /* "3.2 ms", "19.7 s", "3 min 20 s", "1 h 05 min"; "over 99 h" from 100 hours on. */
 char *duration_text(double seconds, char buf[UNITS_TEXT]);
 

@@ -161,6 +161,19 @@ static void note_nccl(const struct coll *c)
 		coll_note(c, 1, "NCCL has failed: %s", nccl.text);
 }
 
+struct network_found coll_link(const struct coll *c)
+{
+	const struct job_settings *s = &c->request->settings;
+	const uint64_t speed = s->link.up ? 0 : job_link_speed(c->job);
+
+	return (struct network_found){.up = s->link.up ? s->link.up : speed,
+	                              .down = s->link.up ? s->link.down : speed,
+	                              .from = s->link.up ? NETWORK_TOLD
+	                                      : speed    ? NETWORK_INTERFACE
+	                                                 : NETWORK_UNKNOWN,
+	                              .limit = s->limit_rate};
+}
+
 uint64_t coll_memory(const struct coll *c)
 {
 	const uint64_t memory = c->request->settings.memory;
@@ -200,6 +213,11 @@ static int agree(struct coll *c, struct err *err)
 	if (job_agree(c->job, &c->intent, mesh, &callbacks, &c->plan, err) < 0 ||
 	    stage(c, t->adopt, err) < 0)
 		return -1;
+	if (c->plan.hosts > 1) {
+		c->link = coll_link(c);
+		c->round_trip =
+		        (double)job_round_trip(c->job, job_coordinator(c->job)) / NS_PER_SEC;
+	}
 	c->times.join = clock_ns();
 	return 0;
 }
@@ -306,6 +324,8 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->all_inputs = c->request->work == WORK_COLLECTIVE ? c->plan.total_inputs : 0;
 	result->hosts = c->plan.hosts;
 	result->host = c->plan.host;
+	result->link = c->link;
+	result->round_trip = c->round_trip;
 	result->times = c->times;
 	result->busiest.rank = -1;
 	if (c->job)

@@ -67,12 +67,18 @@ struct coll {
 	struct intent intent;
 	struct tensor_table *table; /* which the ranks compare; NULL: none */
 	struct plan plan;
+	struct network_found link; /* coll_link, and the round trip to the coordinator, s; 0: not */
+	double round_trip;         /* known. Once the plan is known, if there are several hosts */
 	struct coll_times times;
 	enum phase phase; /* the current one, or the one that failed */
 };
 
 /* The bytes for buffers that this rank offers: --memory or, with devices, budget_with_devices. */
 uint64_t coll_memory(const struct coll *);
+
+/* What this rank knows of its host's link. Once it has joined; on the coordinator once all ranks
+ * have. */
+struct network_found coll_link(const struct coll *);
 
 /* A round (job_round) with @part, which is released; if it has failed, ERR_RESOURCE for @what. */
 int coll_round(struct coll *, struct buf *part, const char *what, struct view *answer,

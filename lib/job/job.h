@@ -75,6 +75,12 @@ const char *job_host(const struct job *, int rank);
 /* Has @rank's host the same identity as this rank's (host_groups.h)? A hint. False before the plan
  * is known. */
 bool job_shares_host(const struct job *, int rank);
+/* The least round trip so far between this rank and @rank, ns, by the kernel (TCP). One of the two
+ * is the coordinator. 0: not known. */
+int64_t job_round_trip(const struct job *, int rank);
+/* The speed of the interface by which this rank reaches the coordinator or, on the coordinator, the
+ * first rank on another machine; as iface_speed_of. */
+uint64_t job_link_speed(const struct job *);
 struct loop *job_loop(struct job *);
 
 /* On the coordinator, when all ranks agree: fill the plan. session, hosts, host, host_cpus,

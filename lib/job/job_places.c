@@ -5,6 +5,7 @@
 
 #include "lib/base/private.h"
 #include "lib/job/job_internal.h"
+#include "lib/net/iface.h"
 
 /* The address of a data listener; a port alone is on the coordinator's host. */
 static int read_addr(struct addr *a, const char *text, const struct addr *coordinator,
@@ -88,6 +89,26 @@ const char *job_host(const struct job *j, int rank)
 	if (rank >= 0 && rank == j->rank && j->said.coordinator_host[0])
 		return j->conf.present.host;
 	return j->places.names && rank >= 0 && rank < j->size ? j->places.names[rank] : "";
+}
+
+/* The control link between this rank and @rank; NULL: there is none. */
+static const struct conn *link_to(const struct job *j, int rank)
+{
+	if (j->coord)
+		return coord_link(j->coord, rank);
+	return rank == j->coordinator ? j->ctl.conn : NULL;
+}
+
+int64_t job_round_trip(const struct job *j, int rank)
+{
+	const struct conn *link = link_to(j, rank);
+	return link ? conn_least_round_trip(link) : 0;
+}
+
+uint64_t job_link_speed(const struct job *j)
+{
+	const struct conn *link = j->coord ? coord_far_link(j->coord) : j->ctl.conn;
+	return link ? iface_speed_of(link->fd) : 0;
 }
 
 bool job_shares_host(const struct job *j, int rank)

@@ -38,7 +38,10 @@ struct job_settings {
 	struct address_settings addresses;
 	int64_t join_timeout, timeout; /* ns */
 	uint64_t memory;               /* bytes that this rank may use */
-	uint64_t limit_rate;  /* the most bytes per second over its data connections; 0: no limit */
+	uint64_t limit_rate; /* the most bytes per second over its data connections; 0: no limit */
+	struct {
+		uint64_t up, down; /* bytes per second between this host and others; 0: not given */
+	} link;
 	enum job_lanes lanes; /* between ranks of one host */
 
 	/* The job runs in another program: do not change the process's signals, its core limit and

@@ -294,6 +294,25 @@ bool addr_is_local(const struct addr *addr)
 	return found;
 }
 
+bool addr_iface_of(int fd, char *name)
+{
+	struct addr own = {.len = sizeof own.sa}, b;
+	struct ifaddrs *list;
+	bool found = false;
+
+	if (getsockname(fd, (struct sockaddr *)&own.sa, &own.len) < 0 ||
+	    (own.sa.ss_family != AF_INET && own.sa.ss_family != AF_INET6) || getifaddrs(&list) < 0)
+		return false;
+	const struct addr a = unmapped(&own);
+	for (struct ifaddrs *i = list; i && !found; i = i->ifa_next) {
+		found = iface_addr(i, &b) && same_ip(&a, &b);
+		if (found)
+			snprintf(name, IF_NAMESIZE, "%s", i->ifa_name);
+	}
+	freeifaddrs(list);
+	return found;
+}
+
 bool addr_same_host(const struct addr *x, const struct addr *y)
 {
 	struct addr a = unmapped(x), b = unmapped(y);

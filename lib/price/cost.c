@@ -11,19 +11,31 @@ static double ratio(uint64_t a, uint64_t b)
 	return b ? (double)a / (double)b : 1;
 }
 
-/* What leaves hosts, counted. Without memory the most that is possible. */
-static void count_traffic(const struct coll_algorithm *alg, const struct coll_args *args,
-                          struct coll_cost *c)
+/* What leaves hosts if it is not counted: the most that is possible. */
+static void bound_traffic(const struct coll_args *args, struct coll_cost *c)
 {
-	const double most = hosts_sizes(args).most, n = (double)coll_count(args);
-	struct traffic t;
+	const double most = hosts_shared(args) ? hosts_sizes(args).most : 1;
 
+	c->outer = hosts_shared(args) ? c->outer : c->rounds;
 	c->leaves = most * c->sent;
 	c->enters = most * c->received;
 	c->crosses = c->sent + c->received;
 	c->sharing = most;
 	c->apiece = c->messages > 0 ? c->sent / c->messages : 0;
-	if (n <= 0 || !traffic_of(alg, args, &t))
+}
+
+/* What leaves hosts, counted. */
+static void count_traffic(const struct coll_algorithm *alg, const struct coll_args *args,
+                          const struct price_port *ports, struct coll_cost *c)
+{
+	const double n = (double)coll_count(args);
+	struct traffic t;
+
+	if (n <= 0 || !traffic_of(alg, args, ports, &t))
+		return;
+	c->out = t.out / n;
+	c->in = t.in / n;
+	if (!hosts_shared(args))
 		return;
 	c->leaves = (double)t.leaves / n;
 	c->enters = (double)t.enters / n;
@@ -39,6 +51,12 @@ static void count_traffic(const struct coll_algorithm *alg, const struct coll_ar
 
 struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct coll_args *args)
 {
+	return coll_cost_on(alg, args, NULL);
+}
+
+struct coll_cost coll_cost_on(const struct coll_algorithm *alg, const struct coll_args *args,
+                              const struct price_port *ports)
+{
 	struct coll_cost c = {0};
 
 	if (args->size < 2)
@@ -52,16 +70,9 @@ struct coll_cost coll_cost_of(const struct coll_algorithm *alg, const struct col
 	           alg->kind == COLL_REDUCE);
 	c.copies = alg->flags & COLL_COPIES ? c.sent : 0;
 	c.widened = alg->flags & COLL_FINAL ? c.reduced : 0;
-	if (hosts_shared(args)) {
-		count_traffic(alg, args, &c);
-		return c;
-	}
-	c.outer = c.rounds;
-	c.leaves = c.sent;
-	c.enters = c.received;
-	c.crosses = c.sent + c.received;
-	c.sharing = 1;
-	c.apiece = c.messages > 0 ? c.sent / c.messages : 0;
+	bound_traffic(args, &c);
+	if (ports || hosts_shared(args))
+		count_traffic(alg, args, ports, &c);
 	return c;
 }
 

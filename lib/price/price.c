@@ -112,8 +112,10 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 {
 	const double incoming = c->sent > 0 ? c->messages * c->received / c->sent : 0;
 	const double meets = c->meets ? MEETS : 1;
-	const double out = c->messages * m->message + c->leaves * bytes * m->egress * meets;
-	const double in = incoming * m->message + c->enters * bytes * m->ingress * meets;
+	const double leaves = c->out > 0 ? c->out : c->leaves * m->egress;
+	const double enters = c->in > 0 ? c->in : c->enters * m->ingress;
+	const double out = c->messages * m->message + leaves * bytes * meets;
+	const double in = incoming * m->message + enters * bytes * meets;
 	const double copied = m->lends ? larger(0, c->received - c->reduced) + c->copies + c->moved
 	                               : c->sent + c->received;
 	const double added = c->reduced + (m->lends ? WIDER * c->widened : 0);

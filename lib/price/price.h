@@ -16,6 +16,8 @@
  *
  *   Bytes are S, the bytes of the vector, times the figures of the cost. A host has one port out
  * and one port in, which its ranks share: `leaves` and `enters` are the bytes of the busiest host.
+ * If the hosts' ports have different rates, the times of these bytes are those of the host that
+ * needs most time: `out` and `in`, which are counted in the schedules, for this root.
  * Inside a host messages pass no port and are not encrypted. `incoming` is the number of messages
  * received, estimated by the length of those sent. A round in which this rank sends nothing adds
  * message + first, because the rank waits for a first part from others. The `idle` rounds, in which
@@ -60,8 +62,12 @@
 #ifndef COLLCTL_PRICE_PRICE_H
 #define COLLCTL_PRICE_PRICE_H
 
-#include "lib/price/cost.h"
 #include "lib/sched/sched.h"
+
+/* s/B of a host's port out and port in. */
+struct price_port {
+	double egress, ingress;
+};
 
 /* Seconds, and seconds per byte, all non-negative. */
 struct price_model {
@@ -70,13 +76,17 @@ struct price_model {
 	double message; /* s per message at either port: system calls, framing of a record */
 	double egress;  /* s/B of the port out ... */
 	double ingress; /* ... and of the port in */
-	double copy;    /* s/B of the core to send, receive or copy */
-	double tls;     /* additional s/B of the core at either end; 0: --insecure */
-	double reduce;  /* s/B of the core to add */
-	double turn;    /* s of the core per message sent, if ranks share a processor */
-	double crowd;   /* the ranks per processor that the rates of the core assume; 0: 1 */
-	double file;    /* s/B to read or write files, in parallel with all else; 0: ignored */
-	double grain;   /* B, the part of a message that a rank forwards at once: a TLS record */
+	/* The ports of the hosts, by the numbers of coll_args.host, or by rank if no ranks share a
+	 * host. egress and ingress are then those of the slowest. The caller's. NULL: all hosts
+	 * have the two rates above. */
+	const struct price_port *ports;
+	double copy;   /* s/B of the core to send, receive or copy */
+	double tls;    /* additional s/B of the core at either end; 0: --insecure */
+	double reduce; /* s/B of the core to add */
+	double turn;   /* s of the core per message sent, if ranks share a processor */
+	double crowd;  /* the ranks per processor that the rates of the core assume; 0: 1 */
+	double file;   /* s/B to read or write files, in parallel with all else; 0: ignored */
+	double grain;  /* B, the part of a message that a rank forwards at once: a TLS record */
 	/* Devices: s per task; s/B of a copy to or from a device; s/B that arithmetic on a device
 	 * reads or writes. Only the simulator uses them, because they are the same for all
 	 * algorithms. */

@@ -50,8 +50,8 @@ struct price_model select_model(const struct select_args *a)
 		m = t->memory;
 	else if (t && !memory)
 		m = t->rates;
-	if (a->limit_rate && m.egress < 1 / (double)a->limit_rate)
-		m.egress = 1 / (double)a->limit_rate;
+	if (a->network)
+		m = network_model(a->network, &m);
 	return price_placed(&m, a->insecure);
 }
 
@@ -134,7 +134,7 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 		if (coll_algorithms[i]->kind != a->kind ||
 		    (coll_algorithms[i]->flags & COLL_DEVICES))
 			continue;
-		struct coll_cost cost = coll_cost_of(coll_algorithms[i], args);
+		struct coll_cost cost = coll_cost_on(coll_algorithms[i], args, model.ports);
 		p->alg = coll_algorithms[i];
 		p->runs = coll_resolve(p->alg, args);
 		if (model.crowd > 1 && a->size <= COUNTED_MAX)
@@ -200,9 +200,10 @@ static const struct select_measured *nearest(const struct select_args *a, const 
 static void take_measured(const struct select_args *a, struct selection *s)
 {
 	const struct select_tuning *t = a->tuning;
+	const bool limited = a->network && a->network->limited;
 
 	s->reason = SELECT_BY_FORMULA;
-	for (size_t i = 0; t && !a->limit_rate && i < t->nmeasured; i++) {
+	for (size_t i = 0; t && !limited && i < t->nmeasured; i++) {
 		const struct select_measured *m = &t->measured[i];
 		struct select_price *p = fits(m, a) ? candidate(s, m->alg) : NULL;
 		const struct select_measured *at = p ? nearest(a, s, p->bytes) : NULL;
@@ -274,6 +275,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	coll_split(a->bytes / esize, a->size, off);
 	const struct coll_args args = {
 	        .size = a->size,
+	        .root = a->root,
 	        .ninputs = 1,
 	        .joint = a->joint,
 	        .noutputs = 1,

@@ -16,8 +16,8 @@
  * links are those that the command uses without -a.
  *
  * The price of an algorithm depends on the type that it sends, which may be wider (select_wire).
- * With --limit-rate, the port out is at most as fast as the limit, and measurements are ignored,
- * because they were made without it.
+ * With --limit-rate, the port out of a host is at most as fast as the limit, and measurements are
+ * ignored, because they were made without it.
  *
  * Pure functions of their arguments, so the same command always gives the same bits. Any thread.
  */
@@ -26,6 +26,7 @@
 
 #include "lib/base/err.h"
 #include "lib/data/kernels/reduce.h"
+#include "lib/price/network.h"
 #include "lib/price/price.h"
 
 #define SELECT_DIRECT_MAX 32
@@ -70,7 +71,10 @@ struct select_args {
 	int host_cpus;
 	unsigned base, steps; /* as in struct coll_args */
 	bool uneven;          /* alltoall: the ranks divide their arrays differently */
-	uint64_t limit_rate;  /* the lowest --limit-rate of all ranks, bytes per second; 0: none */
+	int root;
+	/* Settled, of all hosts (each rank, if host is NULL; one, if all ranks share it); NULL:
+	 * nothing is known. */
+	const struct network *network;
 	const struct select_tuning *tuning; /* NULL: the built-in rates, nothing measured */
 };
 
@@ -132,7 +136,7 @@ int select_auto(const struct select_args *, const struct coll_algorithm **alg, s
 bool select_in_memory(const struct select_args *a);
 
 /* The price model for @a: the rates of the tuning file or the built-in ones, for this placement of
- * ranks, --insecure and --limit-rate. */
+ * ranks and --insecure, with those of the network. It borrows the network's ports. */
 struct price_model select_model(const struct select_args *a);
 
 #endif

@@ -378,6 +378,16 @@ static struct event pop(struct sim *sim)
 
 /* ---- the cost of a step ---- */
 
+/* The ports of @rank's host. */
+static struct price_port port_of(const struct sim *sim, uint32_t rank)
+{
+	const struct price_model *m = sim->model;
+
+	if (!m->ports)
+		return (struct price_port){m->egress, m->ingress};
+	return m->ports[sim->host ? (uint32_t)sim->host[rank] : rank];
+}
+
 /* Seconds per byte on the core. */
 static double core_rate(const struct sim *sim, const struct node *n)
 {
@@ -410,8 +420,9 @@ static double own_rate(const struct sim *sim, const struct node *n)
 		return later(sim->model->device_copy, is_file(n->op) ? sim->model->file : 0);
 	if (is_file(n->op))
 		return sim->model->file;
-	return n->op == SCHED_SEND && !n->inside ? later(core_rate(sim, n), sim->model->egress)
-	                                         : core_rate(sim, n);
+	return n->op == SCHED_SEND && !n->inside
+	               ? later(core_rate(sim, n), port_of(sim, n->rank).egress)
+	               : core_rate(sim, n);
 }
 
 static double latency_of(const struct sim *sim, const struct node *n)
@@ -547,7 +558,7 @@ static bool depart(struct sim *sim, uint32_t id, double now)
 	id = s->queue;
 	n = &sim->nodes.v[id];
 	s->queue = n->behind;
-	out = n->inside ? 0 : bytes_of(sim, n) * m->egress;
+	out = n->inside ? 0 : bytes_of(sim, n) * port_of(sim, n->rank).egress;
 	n->begin = book(&s->egress, n->begin, m->message + out) + m->message;
 	n->end = later(n->end, s->egress);
 	if (sim->host && !n->inside) {
@@ -582,9 +593,10 @@ static bool arrive(struct sim *sim, uint32_t id)
 	struct station *s = &sim->stations[recv->rank];
 	const double bytes = bytes_of(sim, send);
 	const double latency = latency_of(sim, send);
-	const double slower = send->inside ? 0 : later(m->egress, m->ingress);
+	const double ingress = port_of(sim, recv->rank).ingress;
+	const double slower = send->inside ? 0 : later(port_of(sim, send->rank).egress, ingress);
 	const double first = grain_of(sim, bytes) * slower;
-	const double work = send->inside ? 0 : bytes * m->ingress;
+	const double work = send->inside ? 0 : bytes * ingress;
 	double in = send->begin - m->message + latency, end = send->end + latency;
 
 	if (!send->inside)

@@ -10,14 +10,15 @@
  *    `latency` later, the receiver's port in, and the receiver's core moves and perhaps adds it.
  *    All this overlaps, except for the first grain. The buffers between two ranks are unlimited: a
  *    message does not wait until its receiver needs it.
- * 3. A port carries one message after another. The port out takes, of the messages that can start,
- *    the first in the schedule; the port in takes the one that arrives first. A core begins new
- *    work at once; the work ends when all earlier work has ended, too. Ports and cores work at
- *    their own rates; if a stream is slower, they have time for others. If ranks share hosts, a
- *    message to another host also passes, after the sender's port out, the port out of its host
- *    and, before the receiver's port in, the port in of the receiver's host, first come, first
- *    served. A message inside a host passes no port of a host, is not encrypted, and has the
- *    latency `inside`; the ranks' own ports only take their time per message.
+ * 3. The ports of a host have its own rates (price_model.ports). A port carries one message after
+ * another. The port out takes, of the messages that can start, the first in the schedule; the port
+ * in takes the one that arrives first. A core begins new work at once; the work ends when all
+ * earlier work has ended, too. Ports and cores work at their own rates; if a stream is slower, they
+ * have time for others. If ranks share hosts, a message to another host also passes, after the
+ * sender's port out, the port out of its host and, before the receiver's port in, the port in of
+ * the receiver's host, first come, first served. A message inside a host passes no port of a host,
+ * is not encrypted, and has the latency `inside`; the ranks' own ports only take their time per
+ * message.
  * 4. Messages from one rank to another stay in their order.
  * 5. READ and WRITE take no time or, if the model has a file rate, time that overlaps with
  *    everything. COPY, REDUCE, LOCAL_REDUCE and JOINT are work of the core.

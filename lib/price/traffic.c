@@ -9,15 +9,17 @@
 
 /* What leaves and enters each host. */
 struct tally {
-	const int *host;
+	const int *host; /* NULL: every rank has its own */
+	const struct price_port *ports;
 	uint64_t *leaves, *enters;
 	struct traffic *out;
 };
 
-static bool tally_init(struct tally *t, const int *host, int hosts, struct traffic *out)
+static bool tally_init(struct tally *t, const int *host, int hosts, const struct price_port *ports,
+                       struct traffic *out)
 {
 	*out = (struct traffic){0};
-	*t = (struct tally){.host = host, .out = out};
+	*t = (struct tally){.host = host, .ports = ports, .out = out};
 	t->leaves = calloc((size_t)hosts + 1, sizeof(*t->leaves));
 	t->enters = calloc((size_t)hosts + 1, sizeof(*t->enters));
 	return t->leaves && t->enters;
@@ -34,14 +36,29 @@ static void raise_to(uint64_t *most, uint64_t x)
 	*most = x > *most ? x : *most;
 }
 
+static int host_of(const struct tally *t, int rank)
+{
+	return t->host ? t->host[rank] : rank;
+}
+
+/* The times at the ports of host @h, with what is counted so far. */
+static void time_host(struct tally *t, int h)
+{
+	const double out = (double)t->leaves[h] * t->ports[h].egress;
+	const double in = (double)t->enters[h] * t->ports[h].ingress;
+
+	t->out->out = out > t->out->out ? out : t->out->out;
+	t->out->in = in > t->out->in ? in : t->out->in;
+}
+
 static void count_rank(struct tally *t, const struct sched *s)
 {
-	const int here = t->host[s->rank];
+	const int here = host_of(t, s->rank);
 	uint64_t sent = 0, received = 0, pieces = 0;
 
 	for (uint32_t i = 0; i < s->nsteps; i++) {
 		const struct sched_step *st = &s->steps[i];
-		const bool out = st->peer >= 0 && t->host[st->peer] != here;
+		const bool out = st->peer >= 0 && host_of(t, st->peer) != here;
 
 		t->out->messages += st->op == SCHED_SEND;
 		pieces += st->op == SCHED_SEND && out;
@@ -54,6 +71,8 @@ static void count_rank(struct tally *t, const struct sched *s)
 		t->out->pieces = pieces;
 	t->leaves[here] += sent;
 	t->enters[here] += received;
+	if (t->ports)
+		time_host(t, here);
 	raise_to(&t->out->leaves, t->leaves[here]);
 	raise_to(&t->out->enters, t->enters[here]);
 	raise_to(&t->out->sent, sent);
@@ -66,7 +85,7 @@ bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size
 {
 	const struct coll_args a = {.size = size, .host = host};
 	struct tally t;
-	const bool ok = tally_init(&t, host, hosts_count(&a), out);
+	const bool ok = tally_init(&t, host, hosts_count(&a), NULL, out);
 
 	for (int r = 0; ok && r < size; r++)
 		count_rank(&t, scheds[r]);
@@ -77,18 +96,19 @@ bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size
 /* ---- emitted schedules ---- */
 
 /* The hosts whose ranks are counted. */
-static void choose_hosts(const struct coll_args *a, int hosts, uint64_t *ranks, bool *chosen)
+static void choose_hosts(const struct tally *t, const struct coll_args *a, int hosts,
+                         uint64_t *ranks, bool *chosen)
 {
 	int largest = 0;
 
 	for (int r = 0; r < a->size; r++)
-		ranks[a->host[r]]++;
+		ranks[host_of(t, r)]++;
 	for (int h = 0; h < hosts; h++) {
 		largest = ranks[h] > ranks[largest] ? h : largest;
 		chosen[h] = a->size <= TRAFFIC_ALL;
 	}
 	chosen[0] = chosen[hosts / 2] = chosen[hosts - 1] = true;
-	chosen[largest] = chosen[a->host[a->root]] = true;
+	chosen[largest] = chosen[host_of(t, a->root)] = true;
 }
 
 static bool count_emitted(struct tally *t, const struct coll_algorithm *alg, struct coll_args a)
@@ -102,21 +122,22 @@ static bool count_emitted(struct tally *t, const struct coll_algorithm *alg, str
 	return s;
 }
 
-bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args, struct traffic *out)
+bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args,
+                const struct price_port *ports, struct traffic *out)
 {
-	const int hosts = hosts_count(args);
+	const int hosts = args->host ? hosts_count(args) : args->size;
 	uint64_t *ranks = calloc((size_t)hosts + 1, sizeof(*ranks));
 	bool *chosen = calloc((size_t)hosts + 1, sizeof(*chosen));
 	struct coll_args a = *args;
 	struct tally t;
-	bool ok = tally_init(&t, args->host, hosts, out) && ranks && chosen;
+	bool ok = tally_init(&t, args->host, hosts, ports, out) && ranks && chosen;
 
 	if (ok)
-		choose_hosts(args, hosts, ranks, chosen);
+		choose_hosts(&t, args, hosts, ranks, chosen);
 	a.ninputs = 1;
 	a.noutputs = a.devices = 0;
 	for (a.rank = 0; ok && a.rank < a.size; a.rank++)
-		if (chosen[a.host[a.rank]])
+		if (chosen[host_of(&t, a.rank)])
 			ok = count_emitted(&t, alg, a);
 	tally_release(&t);
 	free(ranks);

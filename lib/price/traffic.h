@@ -5,6 +5,7 @@
 #ifndef COLLCTL_PRICE_TRAFFIC_H
 #define COLLCTL_PRICE_TRAFFIC_H
 
+#include "lib/price/price.h"
 #include "lib/sched/sched.h"
 
 struct traffic {
@@ -17,6 +18,9 @@ struct traffic {
 	uint64_t crosses; /* elements to and from other hosts, of the rank that has most */
 	uint64_t messages; /* of all ranks */
 	uint64_t outer;    /* number of these that are between hosts */
+	/* With ports, in elements * s/B: the longest time of what leaves a host, at its port out,
+	 * and of what enters one, at its port in. */
+	double out, in;
 };
 
 /* Count in the finished schedules of all ranks. False: no memory. */
@@ -27,9 +31,10 @@ bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size
  * hosts: the first, the last, the root's, one in the middle, and one of those with most ranks. */
 #define TRAFFIC_ALL 512
 
-/* Count in the schedules that @alg emits for @args (args->rank is ignored), whose hosts must be
- * known. False: they cannot be emitted. */
+/* Count in the schedules that @alg emits for @args (args->rank is ignored). If args->host is NULL,
+ * every rank has its own host. @ports: as in struct price_model, or NULL. False: they cannot be
+ * emitted. */
 bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args,
-                struct traffic *out);
+                const struct price_port *ports, struct traffic *out);
 
 #endif

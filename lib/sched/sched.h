@@ -158,6 +158,9 @@ struct coll_cost {
 	double leaves;  /* S; out of the host that sends most to other hosts */
 	double enters;  /* S; into the host that receives most from other hosts */
 	double crosses; /* S; between a rank and other hosts, both ways; of the rank with most */
+	/* Set by coll_cost_on (cost.h), in S * s/B: the longest time that the bytes of a host need
+	 * at its port out, and in; 0: all ports have the same rates. */
+	double out, in;
 	bool steady; /* set by cost(): messages of several ranks seldom meet at a port, as in a ring
 	              */
 	bool pairs;  /* set by cost(): ranks exchange in pairs, and both wait for the slower one */

@@ -28,6 +28,7 @@ static const struct {
         {"LINKS", &link_fault_message},
         {"event", &trace_event_message},
         {"offer", &offer_message},
+        {"link", &network_found_message},
         {"terms", &terms_message},
         {"vector", &vector_terms_message},
 };

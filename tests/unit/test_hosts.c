@@ -240,7 +240,7 @@ static void check_traffic(const struct coll_algorithm *alg, const struct cluster
 	assert_true(shape_fit(&sh, alg));
 	set_init(&set, alg, &sh);
 	assert_true(traffic_of_schedules(set.s, c->host, c->size, &t));
-	assert_true(traffic_of(alg, &a, &emitted));
+	assert_true(traffic_of(alg, &a, NULL, &emitted));
 	assert_memory_equal(&t, &emitted, sizeof(t));
 	leaves = (double)t.leaves / (double)coll_count(&a);
 	bound = bound_of(alg, c);
@@ -294,7 +294,7 @@ TEST(test_flat_algorithms)
 	for (size_t i = 0; i < LENGTH(expected); i++) {
 		struct traffic t;
 
-		assert_true(traffic_of(coll_find(COLL_ALLREDUCE, expected[i].name), &a, &t));
+		assert_true(traffic_of(coll_find(COLL_ALLREDUCE, expected[i].name), &a, NULL, &t));
 		if (fabs((double)t.leaves / (double)coll_count(&a) - expected[i].leaves) > 1e-9)
 			fail_msg("%s: %llu of %llu leave a host", expected[i].name,
 			         (unsigned long long)t.leaves, (unsigned long long)coll_count(&a));

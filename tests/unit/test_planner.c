@@ -311,16 +311,26 @@ TEST(the_same_inputs_are_found)
 	}
 }
 
-/* The rank with the lowest --limit-rate decides. */
-TEST(the_lowest_limit_counts)
+/* What the ranks know of their links is the network of the plan: of each host, whose ranks may
+ * differ, by the best source, and then the lowest. */
+TEST(links_are_the_network)
 {
+	static const int host[SIZE] = {0, 1, 1};
 	struct err err = {0};
 	struct world w;
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
-	w.offers[0].limit_rate = 5000;
-	w.offers[2].limit_rate = 1000;
+	w.agreed.host = host;
+	w.offers[0].link = (struct network_found){.limit = 5000};
+	w.offers[1].link = (struct network_found){8000, 9000, NETWORK_TOLD, 0};
+	w.offers[2].link = (struct network_found){100, 100, NETWORK_INTERFACE, 1000};
 	assert_int_equal(decide(&w, &err), 0);
-	assert_int_equal(w.planner.limit_rate, 1000);
+	assert_int_equal(w.planner.network.n, 2);
+	assert_memory_equal(&w.planner.network.host[0].found,
+	                    (&(struct network_found){.limit = 5000}), sizeof w.offers[0].link);
+	assert_memory_equal(&w.planner.network.host[1].found,
+	                    (&(struct network_found){8000, 9000, NETWORK_TOLD, 1000}),
+	                    sizeof w.offers[0].link);
+	assert_true(w.planner.network.limited && w.planner.network.uneven);
 	end(&w);
 }
 

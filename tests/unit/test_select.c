@@ -422,6 +422,16 @@ static double price_of(const struct select_args *a, const char *name)
 	return price;
 }
 
+/* Hosts of which only a --limit-rate of the first is known. */
+static void limit(struct network *n, uint64_t rate)
+{
+	struct err err = {0};
+
+	assert_int_equal(network_init(n, 16, &err), 0);
+	network_add(n, 0, &(struct network_found){.limit = rate});
+	network_settle(n, &price_default);
+}
+
 /* With --limit-rate the bytes that the busiest rank sends are the price, and measurements without
  * the limit do not count. */
 TEST(test_limit_rate)
@@ -431,12 +441,15 @@ TEST(test_limit_rate)
 	const struct select_tuning t = {.rates = price_default, .measured = &row, .nmeasured = 1};
 	struct select_args a = args_of(COLL_BROADCAST, 16, 1 << 20);
 	struct selection s;
+	struct network n;
 	double fast;
 
 	fast = price_of(&a, "binomial");
-	a.limit_rate = UINT64_C(1) << 40;
+	a.network = &n;
+	limit(&n, UINT64_C(1) << 40);
 	assert_true(fast - price_of(&a, "binomial") == 0);
-	a.limit_rate = 1 << 20;
+	network_release(&n);
+	limit(&n, 1 << 20);
 	assert_true(price_of(&a, "binomial") >= 4); /* the root sends it to 4 ranks */
 	a.host_cpus = 2;
 	assert_true(price_of(&a, "binomial") >= 4);
@@ -445,6 +458,7 @@ TEST(test_limit_rate)
 	assert_true(chosen(&a, &s) != tree);
 	assert_int_equal(s.reason, SELECT_BY_FORMULA);
 	selection_release(&s);
+	network_release(&n);
 }
 
 /* ---- ranks that share hosts ---- */

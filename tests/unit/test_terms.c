@@ -91,13 +91,14 @@ TEST(an_offer_of_nothing)
 	struct offer o = {.weights = 0.5,
 	                  .weighted = true,
 	                  .order = 42,
-	                  .limit_rate = 7,
+	                  .link = {5, 6, NETWORK_INTERFACE, 7},
 	                  .claims = view_of(claims.data, claims.len)};
 	offer_put(&b, &o, &plain);
 	offer_is_whole(&b, &plain);
 	assert_int_equal(offer_get(view_of(b.data, b.len), &plain, &out, &err), 0);
-	assert_true(out.weights == 0.5 && out.weighted && out.order == 42 && out.limit_rate == 7 &&
+	assert_true(out.weights == 0.5 && out.weighted && out.order == 42 &&
 	            out.content.has == OFFER_NOTHING);
+	assert_memory_equal(&out.link, &o.link, sizeof o.link);
 	assert_int_equal(view_left(&out.claims), claims.len);
 	assert_memory_equal(out.claims.p, claims.data, claims.len);
 	offer_release(&out);

@@ -11,6 +11,7 @@
 
 #include "algorithms/table.h"
 #include "lib/coll/agreement/agree_wire.h"
+#include "lib/base/clock.h"
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/files/consolidated.h"
@@ -132,7 +133,7 @@ static int offer(struct collective *c, struct err *err)
 	                          request_is_weighted(c->request) || c->request->op == REDUCE_SLERP,
 	                  .reads = files_identity(c),
 	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
-	                  .limit_rate = c->request->settings.limit_rate};
+	                  .link = coll_link(c->life)};
 	struct buf claims;
 	buf_init(&claims, DETAILS_MAX);
 	buf_init(&c->details, DETAILS_MAX);
@@ -306,6 +307,8 @@ static int take_offer(struct collective *c, int rank, const struct intent *in, s
 	struct err why = ERR_INIT;
 	struct offer o;
 	int ret = offer_get(in->details, &form, &o, &why);
+	if (ret == 0 && rank == c->agreed.rank) /* it had no link when it made its offer */
+		o.link = coll_link(c->life);
 	if (ret == 0)
 		ret = planner_take(&c->planner, rank, &o, in->ninputs, in->streams, &why);
 	offer_release(&o);
@@ -367,12 +370,18 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 	                              .selected_ctx = o->ctx};
 	if (ret == 0)
 		ret = planner_init(&c->planner, err);
-	for (int r = 0; ret == 0 && r < c->agreed.size; r++)
+	for (int r = 0; ret == 0 && r < c->agreed.size; r++) {
 		ret = take_offer(c, r, intents[r], err);
+		if (!file)
+			network_add_round_trip(&c->planner.network, planner_host(&c->planner, r),
+			                       (double)job_round_trip(life->job, r) / NS_PER_SEC);
+	}
 	if (ret == 0)
 		ret = note_same_inputs(c, err);
 	if (ret == 0)
 		ret = planner_decide(&c->planner, plan, err);
+	if (ret == 0)
+		network_notes(c);
 	plan->trace = c->request->trace && !c->request->dry_run;
 	tuning_release(&tuning);
 	c->planner.tuning = NULL;

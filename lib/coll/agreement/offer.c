@@ -8,12 +8,18 @@
 
 /* What every offer has before its content. */
 /* clang-format off */
+MESSAGE(network_found, "INTENT",
+	FIELD(U64, network_found, up),
+	FIELD(U64, network_found, down),
+	FIELD(U8, network_found, from, .most = NETWORK_SOURCES - 1),
+	FIELD(U64, network_found, limit));
+
 MESSAGE(offer, "INTENT",
 	FIELD(U64, offer, weights, .fits = wire_is_weight),
 	FIELD(BOOL, offer, weighted),
 	FIELD(U64, offer, order),
 	FIELD(U64, offer, reads),
-	FIELD(U64, offer, limit_rate),
+	FIELD(PART, offer, link, .part = &network_found_message),
 	FIELD(SPAN, offer, claims));
 /* clang-format on */
 

@@ -7,6 +7,7 @@
 #define COLLCTL_COLL_AGREEMENT_OFFER_H
 
 #include "lib/coll/agreement/file_list.h"
+#include "lib/price/network.h"
 
 /* offer.order if the rank's local inputs differ in their order (C or Fortran). */
 #define OFFER_ORDER_MIXED UINT64_MAX
@@ -35,13 +36,14 @@ struct offer {
 	uint64_t order; /* hash of the tensors that are in Fortran order; 0: there are none */
 	uint64_t reads; /* hash of the identities of the files that it reads; 0: not known, or not
 	                   needed */
-	uint64_t limit_rate; /* --limit-rate, bytes per second; 0: none */
-	struct view claims;  /* its outputs, encoded (claims.h) */
-	struct view bytes;   /* after decoding: the encoded content */
+	struct network_found link; /* of its host, and its own limit */
+	struct view claims;        /* its outputs, encoded (claims.h) */
+	struct view bytes;         /* after decoding: the encoded content */
 	struct offer_content content;
 };
 
-extern const struct message offer_message; /* up to its content */
+extern const struct message offer_message;         /* up to its content */
+extern const struct message network_found_message; /* a part of it */
 
 /* Which parts the offers of a job have; the same for all ranks. */
 struct offer_form {

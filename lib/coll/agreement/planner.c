@@ -10,10 +10,12 @@
 #include "lib/data/kernels/joint.h"
 #include "lib/exec/budget.h"
 #include "lib/exec/exec.h"
+#include "lib/sched/placement.h"
 
 /* The decisions for a vector and their inputs. */
 struct planned {
 	const struct coll_algorithm *algorithm;
+	const struct coll_algorithm *near; /* the choice of `auto` for near hosts */
 	enum dtype wire;
 	uint32_t windows;
 	uint64_t *all_rows; /* [size] rows of every rank's array; NULL: all equal */
@@ -63,12 +65,20 @@ static int init_vector(const struct planner *p, struct planned *v, struct err *e
 	return v->all_rows && (v->counts || !cuts) ? 0 : -1;
 }
 
+int planner_host(const struct planner *p, int rank)
+{
+	return p->agreed->host ? p->agreed->host[rank] : rank;
+}
+
 int planner_init(struct planner *p, struct err *err)
 {
 	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->size;
+	const struct coll_args args = {.size = p->agreed->size, .host = p->agreed->host};
 	p->keeps_order = true;
 	p->most_inputs = 1;
 	p->nvectors = p->agreed->nvectors;
+	if (network_init(&p->network, args.host ? hosts_count(&args) : args.size, err) < 0)
+		return -1;
 	p->vectors = err_calloc(n, sizeof *p->vectors, "the plan", err);
 	p->reads = err_calloc(size, sizeof *p->reads, "the plan", err);
 	if (request_gathers_files(p->request))
@@ -139,6 +149,15 @@ static int take_arrays(struct planner *p, int rank, struct offer_content *c, str
 	return 0;
 }
 
+/* What a tuning file says of rates comes before the speed of interfaces. */
+static void take_link(struct planner *p, int rank, const struct network_found *offered)
+{
+	struct network_found link = *offered;
+	if (p->tuning && link.from == NETWORK_INTERFACE)
+		link.from = NETWORK_UNKNOWN;
+	network_add(&p->network, planner_host(p, rank), &link);
+}
+
 int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs, uint32_t streams,
                  struct err *err)
 {
@@ -157,8 +176,7 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 		p->inputs[rank] = ninputs;
 	if (ninputs > p->most_inputs)
 		p->most_inputs = ninputs;
-	if (o->limit_rate && (!p->limit_rate || o->limit_rate < p->limit_rate))
-		p->limit_rate = o->limit_rate;
+	take_link(p, rank, &o->link);
 	if (streams > p->streams)
 		p->streams = streams;
 	return request_any_rows(p->request) ? take_arrays(p, rank, &o->content, err) : 0;
@@ -310,7 +328,8 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .base = args->base,
 	        .steps = args->steps,
 	        .uneven = args->recv_off != NULL,
-	        .limit_rate = p->limit_rate,
+	        .root = v->root,
+	        .network = &p->network,
 	        .tuning = p->tuning,
 	};
 }
@@ -330,6 +349,25 @@ static int choose_auto(const struct planner *p, struct planned *planned,
 	return ret;
 }
 
+/* The choice if the hosts were near. */
+static int choose_near(const struct planner *p, struct planned *planned,
+                       const struct select_args *args, struct err *err)
+{
+	struct network near = p->network;
+	struct select_args a = *args;
+	near.round_trip = 0;
+	a.network = &near;
+	return p->network.round_trip > 0 ? select_auto(&a, &planned->near, err) : 0;
+}
+
+const struct coll_algorithm *planner_near_choice(const struct planner *p, int i,
+                                                 const struct coll_algorithm **chosen)
+{
+	const struct planned *v = &p->vectors[i];
+	*chosen = v->algorithm;
+	return v->near != v->algorithm ? v->near : NULL;
+}
+
 static int choose_algorithm(const struct planner *p, int i, const struct coll_args *args,
                             const struct plan *plan, struct err *err)
 {
@@ -339,7 +377,7 @@ static int choose_algorithm(const struct planner *p, int i, const struct coll_ar
 	const char *name = p->request->algorithm;
 	bool asked = v->kind == p->request->kind;
 	if (strcmp(name, "auto") == 0 || !asked) {
-		if (choose_auto(p, planned, &s, err) < 0)
+		if (choose_auto(p, planned, &s, err) < 0 || choose_near(p, planned, &s, err) < 0)
 			return -1;
 	} else {
 		planned->algorithm = coll_find(v->kind, name);
@@ -444,6 +482,7 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 		return -1;
 	for (int i = 0; i < p->agreed->nvectors; i++)
 		settle_cuts(p, &p->vectors[i]);
+	network_settle(&p->network, p->tuning ? &p->tuning->rates : &price_default);
 	uint64_t *column = err_calloc(2 * size, sizeof *column, "the blocks", err);
 	int ret = column ? 0 : -1;
 	plan->windows = 1;
@@ -520,6 +559,7 @@ void planner_release(struct planner *p)
 	}
 	for (int r = 0; p->gathered && r < p->agreed->size; r++)
 		rank_files_release(&p->gathered[r]);
+	network_release(&p->network);
 	free(p->vectors);
 	free(p->gathered);
 	free(p->reads);

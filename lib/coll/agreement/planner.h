@@ -35,8 +35,10 @@ struct planner {
 	uint64_t contributions; /* the inputs of all ranks */
 	uint32_t *inputs;       /* [size], if the operation is joint: the inputs of each rank */
 	uint64_t most_inputs;   /* the most inputs of a rank */
-	uint64_t limit_rate;    /* the lowest limit of a rank; 0: none has one */
-	uint64_t streams;       /* the most that a rank requests; 0: automatic */
+	/* What the offers say of the hosts. Before planner_decide the caller may add round trips
+	 * and what the tuning file knows. */
+	struct network network;
+	uint64_t streams; /* the most that a rank requests; 0: automatic */
 };
 
 /* The caller has set the first five members; what they point to must outlive the planner.
@@ -44,6 +46,8 @@ struct planner {
 int planner_init(struct planner *, struct err *err);
 void planner_release(struct planner *);
 
+/* The number of @rank's host in the network. */
+int planner_host(const struct planner *, int rank);
 /* Add the offer of @rank; call it in rank order. @ninputs, @streams: of its intent. The planner
  * takes ownership of some parts, which it removes from *@offer. Only the memory of offer->claims
  * must outlive the planner. ERR_INTEGRITY: the offer does not fit the job. */
@@ -55,6 +59,11 @@ int planner_same_inputs(const struct planner *, int *ranks, struct err *err);
 /* Choose. Uses plan->memory, total_inputs, host and host_cpus; sets plan->streams. ERR_USAGE: no
  * algorithm can run this, or outputs collide (claims_settle). */
 int planner_decide(struct planner *, struct plan *plan, struct err *err);
+
+/* If the round trips decide for another algorithm of vector @i than for near hosts: returns that of
+ * near hosts, and sets *chosen. Else NULL. */
+const struct coll_algorithm *planner_near_choice(const struct planner *, int i,
+                                                 const struct coll_algorithm **chosen);
 
 /* Encode the terms of @rank. @root: the root's offer, or empty. */
 void planner_terms(const struct planner *, int rank, struct view root, struct buf *out);

@@ -80,6 +80,19 @@ static bool read_rate(const char *s, int64_t min, uint64_t *out)
 	return bits <= INT64_MAX && (int64_t)*out >= min;
 }
 
+/* "1Gbit,200Mbit", the rates of both directions; with one, both have it. */
+static bool read_link(const char *text, char between, int64_t min, uint64_t *up, uint64_t *down)
+{
+	const size_t len = (size_t)(strchrnul(text, between) - text);
+	char first[32];
+
+	if (len >= sizeof first)
+		return false;
+	snprintf(first, sizeof first, "%.*s", (int)len, text);
+	return read_rate(first, min, up) &&
+	       read_rate(text[len] ? text + len + 1 : first, min, down);
+}
+
 static bool read_ports(const char *s, int64_t min, int64_t max, int *first, int *last)
 {
 	uint64_t lo, hi;
@@ -257,6 +270,31 @@ static int read_weights(const char *text, double **weights, int *n, struct err *
 	return 0;
 }
 
+/* "1Gbit,400Mbit:200Mbit" as pairs of rates. 1: malformed. */
+static int read_rates(const char *text, int64_t min, uint64_t **rates, int *n, struct err *err)
+{
+	char *words = err_strdup(text, "the rates", err);
+	uint64_t *read = err_realloc(NULL, strlen(text) + 2, sizeof *read, "the rates", err);
+	int count = 0;
+	const bool lacking = !words || !read;
+	bool ok = !lacking;
+	for (char *word = words, *next; ok && word; word = next, count++) {
+		next = strchr(word, ',');
+		if (next)
+			*next++ = '\0';
+		ok = read_link(word, ':', min, &read[2 * count], &read[2 * count + 1]);
+	}
+	free(words);
+	if (!ok) {
+		free(read);
+		return lacking ? -1 : 1;
+	}
+	free(*rates);
+	*rates = read;
+	*n = count;
+	return 0;
+}
+
 /* "3,4,0" as numbers. 1: malformed. */
 static int read_rows(const char *text, uint64_t **rows, int *n, struct err *err)
 {
@@ -330,6 +368,13 @@ static int malformed(const struct setting *row, const char *text, const char *su
 		                              "a second) or 10M (bytes)"
 		                            : "a rate, such as 100Mbit, 1Gbit (bits a second) or "
 		                              "10M (bytes)");
+	case SETTING_LINK:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a rate of at least 1K, such as 1Gbit, or two, such as "
+		               "200Mbit,1Gbit: sent, received");
+	case SETTING_RATES:
+		return err_set(err, ERR_USAGE, fmt, subject, text,
+		               "a list of rates, such as 1Gbit,1Gbit,400Mbit:200Mbit");
 	case SETTING_DURATION:
 		return err_set(err, ERR_USAGE, fmt, subject, text,
 		               row->min > 0 ? "a duration of 1ms or more, such as 30s, 500ms or 2m"
@@ -466,6 +511,15 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 	case SETTING_RATE:
 		ok = read_rate(text, s->min, to);
 		break;
+	case SETTING_LINK:
+		ok = read_link(text, ',', s->min, to, other);
+		break;
+	case SETTING_RATES:
+		ret = read_rates(text, s->min, to, other, err);
+		if (ret < 0)
+			return -1;
+		ok = ret == 0;
+		break;
 	case SETTING_DURATION:
 		ok = duration_read(text, to) && *(int64_t *)to >= s->min;
 		break;
@@ -548,7 +602,8 @@ void setting_default(const struct setting *s, void *base)
 void setting_release(const struct setting *s, void *base)
 {
 	void **member = (void **)((char *)base + s->offset);
-	if (s->kind != SETTING_LIST && s->kind != SETTING_ROWS && s->kind != SETTING_WEIGHTS)
+	if (s->kind != SETTING_LIST && s->kind != SETTING_ROWS && s->kind != SETTING_WEIGHTS &&
+	    s->kind != SETTING_RATES)
 		return;
 	free(*member);
 	*member = NULL;

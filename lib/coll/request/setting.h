@@ -26,6 +26,10 @@ enum setting_kind {
 	SETTING_SIZE,     /* uint64_t >= min: K, M, G, T or KiB ...: powers of 1024 */
 	SETTING_RATE,     /* uint64_t bytes per second >= min: as a size, or Mbit, Gbit ...: powers
 	                   * of 1000 bits */
+	SETTING_LINK,     /* uint64_t bytes per second, and another at `other`: UP[,DOWN], each as
+	                   * a rate */
+	SETTING_RATES,    /* uint64_t *, malloced, two for each of an int at `other`: R,R,..., each
+	                   * UP[:DOWN] */
 	SETTING_DURATION, /* int64_t ns >= min: ms, s, m, h; a plain number is seconds */
 	SETTING_WORD,     /* const char *: one of choices or aliases */
 	SETTING_PORTS,    /* A-B: two ints, A and, at `other`, B */

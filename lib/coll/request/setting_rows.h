@@ -141,6 +141,11 @@ S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR
   "limit what this rank sends over all its data connections together: 100Mbit, 1Gbit (bits a "
   "second), 10M (bytes a second)",
   .min = 1024, .max = INT64_MAX)
+S(RESOURCES, "link-rate", 0, "UP[,DOWN]", LINK, settings.link.up, FOR_MOVES | FOR_BENCH,
+  "rate at which this rank's host sends to other hosts and, if it differs, receives, for the "
+  "choice "
+  "of the algorithm: 1Gbit, 200Mbit,1Gbit (default: that of its interface, if known)",
+  .min = 1024, .max = INT64_MAX, .other = AT(settings.link.down))
 S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
   "threads that encrypt, add and copy, at most one for each stream (auto: the processors that "
   "this rank may use, divided by the number of ranks on its host)",

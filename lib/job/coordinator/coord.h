@@ -66,6 +66,9 @@ bool coord_has_sent(const struct coord *);
 void coord_drain(struct coord *);
 /* The name of @rank's host, once the plan is known; "": not known, or all ranks are on one host. */
 const char *coord_host(const struct coord *, int rank);
+/* The control link of @rank; the first one of a rank on another machine. NULL: there is none. */
+const struct conn *coord_link(const struct coord *, int rank);
+const struct conn *coord_far_link(const struct coord *);
 /* The address of its control listener. Only before ROSTER is sent. ERR_OTHER. */
 int coord_local_addr(const struct coord *, struct addr *out, struct err *err);
 

@@ -143,6 +143,19 @@ static bool is_here(const struct member *m)
 	        addr_same_host(&here, &m->from));
 }
 
+const struct conn *coord_link(const struct coord *c, int rank)
+{
+	return rank >= 0 && rank < c->conf.size ? c->members[rank].ctl.conn : NULL;
+}
+
+const struct conn *coord_far_link(const struct coord *c)
+{
+	for (int r = 0; r < c->conf.size; r++)
+		if (c->members[r].ctl.conn && !is_here(&c->members[r]))
+			return c->members[r].ctl.conn;
+	return NULL;
+}
+
 /* The processors that the ranks share if all are on one host, else 0. */
 static uint32_t shared_cpus(const struct coord *c)
 {

@@ -1,0 +1,53 @@
+#!/usr/bin/env bats
+# What is known of the network before an algorithm is chosen: --link-rate, interfaces, round trips.
+
+load helpers
+
+setup() {
+	common_setup
+}
+
+# on_hosts N ARG...: a job of N ranks, each on its own host; rank R adds the arguments $LINK_R
+on_hosts() {
+	local n=$1
+	shift
+	# shellcheck disable=SC2016
+	COLLCTL_BIN=$COLLCTL collctl run -n "$n" -- bash -c 'x=LINK_$COLLCTL_RANK
+		COLLCTL_HOST_ID=n$COLLCTL_RANK exec "$COLLCTL_BIN" "$@" ${!x-}' - "$@"
+}
+
+# bats test_tags=smoke
+@test "each host's rates are told, priced and reported, with their source" {
+	make_shards 3 f32 1000
+	export LINK_0='--link-rate 400Mbit' LINK_1='--link-rate 400Mbit' LINK_2='--link-rate 200Mbit,100Mbit --limit-rate 150Mbit'
+	on_hosts 3 allreduce --json --explain 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err
+	check_out sum 3
+	grep -F 'the link of the hosts of ranks 0, 1: sends 400 Mbit/s, receives 400 Mbit/s (--link-rate)' err
+	grep -F 'the link of the host of rank 2: sends 200 Mbit/s, receives 100 Mbit/s (--link-rate), sends at most 150 Mbit/s (--limit-rate)' err
+	grep -F 'the longest round trip is ' err
+	jq -es 'sort_by(.rank) | map(.network.rate) == [{up: 50000000, down: 50000000}, {up: 50000000, down: 50000000}, {up: 25000000, down: 12500000}]' j
+	jq -es 'map(.network.from) == ["--link-rate", "--link-rate", "--link-rate"]' j
+	jq -es 'sort_by(.rank) | .[0].network.rtt == null and .[1].network.rtt > 0' j
+}
+
+@test "without --explain -v tells; a host without a rate counts as the slowest; ranks of a host may disagree" {
+	make_shards 3 f32 1000
+	export LINK_1='--link-rate 1Gbit'
+	on_hosts 3 allreduce -v 'in.{rank}.npy' -o 'out.{rank}.npy' 2>err
+	grep -F 'rank 0: the link of the host of rank 1: sends 1 Gbit/s, receives 1 Gbit/s (--link-rate)' err
+	grep -F 'rank 0: the link of the hosts of ranks 0, 2: not known; counts as the slowest that is known' err
+	[[ $(grep -c 'the link of' err) == 2 ]] # rank 0 alone tells
+	# on one host there is no network
+	collctl run -n 3 -- allreduce -v --force --link-rate 1Gbit 'in.{rank}.npy' -o 'out.{rank}.npy' 2>err
+	! grep -F 'the link of' err || false
+	collctl run -n 2 -- broadcast --json --force --link-rate 1Gbit in.0.npy -o 'b.{rank}.npy' >j
+	jq -es 'map(has("network")) == [false, false]' j
+}
+
+@test "rates that are none" {
+	local bad
+	for bad in '' ',' '1Gbit,' ',1Gbit' 1Gbit,2Gbit,3Gbit 0 1 -1Gbit 1Gbit,0 fast 99999999999999999999999999999999Gbit; do
+		run -2 collctl allreduce -n 1 --link-rate "$bad" in.npy -o out.npy
+		assert_output --partial "--link-rate: '$bad' is not a rate of at least 1K, such as 1Gbit, or two"
+	done
+}
