@@ -67,6 +67,58 @@ weights() {
 	assert_equal "$(<out.1/small)" EVIL
 }
 
+@test "92: a part that changes between the comparison and its use: 3, with its name, and no output; the next run is right" {
+	head -c 6000000 /dev/urandom >src
+	head -c 5000000 src >.out.1.collctl-part
+	mkfifo said
+	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1 || own=src
+		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 300K --resume src -o "$own"' "$COLLCTL" >said 2>&1 &
+	STARTED+=($!)
+	local line all=
+	while read -r line; do
+		all+=$line$'\n'
+		[[ $line != *'are as the root'* ]] || printf 'ZZZZ' | dd of=.out.1.collctl-part bs=1 seek=2000000 conv=notrunc status=none
+	done <said
+	local rc=0
+	wait "${STARTED[-1]}" || rc=$?
+	((rc == 3)) || fail "$rc: $all"
+	[[ $all == *'rank 1: '*'out.1: its part has changed since the ranks compared'* ]] || fail "$all"
+	assert_equal "$(find . -name '*out*')" ./.out.1.collctl-part
+	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && own=out.1 || own=src
+		exec "$0" broadcast --raw-file --resume src -o "$own"' "$COLLCTL" >again 2>&1
+	grep -q '4.7 MiB of others are as' again || fail "$(<again)"
+	cmp src out.1
+	assert_equal "$(find . -name '*out*')" ./out.1
+}
+
+@test "17: a rank that is killed while data move leaves its part, as the ranks that end then; both go on with it" {
+	head -c 12000000 /dev/urandom >src
+	make_hostfile hosts 3
+	make_secret
+	one() { # RANK OUT OPTION...
+		spawn_rank "$1" "$COLLCTL" broadcast --raw-file --no-sync --lanes tcp -H hosts -r "$1" --secret-file "$SECRET" "${@:3}" --resume src -o "$2"
+	}
+	one 0 src --limit-rate 16Mbit # six seconds
+	one 1 out.1
+	one 2 out.2
+	until cmp -s -n 1048576 src .out.1.collctl-part && cmp -s -n 1048576 src .out.2.collctl-part; do :; done
+	kill -KILL "${PIDS[1]}"
+	wait_ranks
+	assert_rank 1 137
+	assert_rank 0 8 'rank 1: lost'
+	assert_rank 2 8 'rank 1: lost'
+	assert_equal "$(find . -name '*out.*' | sort)" $'./.out.1.collctl-part\n./.out.2.collctl-part'
+	one 0 src
+	one 1 out.1
+	one 2 out.2
+	wait_ranks
+	assert_ranks 3 0
+	assert_rank 0 0 '0 of 1 files, and ' "MiB of others are as the root's: not sent"
+	cmp src out.1
+	cmp src out.2
+	assert_equal "$(find . -name '*out.*' | sort)" $'./out.1\n./out.2'
+}
+
 # hostile LIE OPTION...: three ranks; rank 1 changes what it sends in a ROUND (hostile_rank.c)
 hostile() {
 	local lie=$1 r wrap own
@@ -126,5 +178,11 @@ hostile() {
 	assert_ranks 3 0
 	assert_rank 0 0 'ranks 0-2 lack all or part'
 	cmp new out.1
+	cmp new out.2
+	head -c 3000000 new >.out.1.collctl-part
+	head -c 3000000 new >.out.2.collctl-part
+	hostile 0:5:0 --resume
+	assert_rank 0 0
+	assert_rank 2 0
 	cmp new out.2
 }

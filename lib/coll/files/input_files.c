@@ -220,7 +220,7 @@ static int not_files(const struct collective *c, const struct dataset *d, const 
                      struct err *err)
 {
 	return err_set(err, ERR_USAGE, "%s: %s compares whole files, and this one %s", d->path,
-	               c->request->delta ? "--delta" : "--update", why);
+	               request_compares(c->request), why);
 }
 
 /* Choose whether a broadcast moves arrays or bytes. */

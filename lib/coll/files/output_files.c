@@ -103,7 +103,8 @@ struct sink_attributes files_attributes(const struct collective *c, const struct
 	                            .tv_nsec = ns + (ns < 0 ? second : 0)};
 	const bool has = f->mode != MODE_NONE;
 	return (struct sink_attributes){.has_mode = has && c->request->files.raw_file,
-	                                .has_time = has && (c->request->times || update_wanted(c)),
+	                                .has_time =
+	                                        has && (c->request->times || update_takes_old(c)),
 	                                .mode = f->mode,
 	                                .modified = modified};
 }
@@ -366,6 +367,8 @@ static int make_sink(struct collective *c, struct err *err)
 {
 	c->transfer.copies = c->request->noutputs;
 	c->transfer.sink = sink_new(!c->request->no_sync, c->request->force, err);
+	if (c->transfer.sink && c->request->resume)
+		sink_resume(c->transfer.sink);
 	return c->transfer.sink ? 0 : -1;
 }
 
@@ -564,9 +567,25 @@ static int open_or_check(struct collective *c, int (*fn)(struct sink *, struct e
 	return -1;
 }
 
+/* A part that cannot be used is no error. */
+static void note_parts(const struct collective *c)
+{
+	const char *path = NULL, *why = NULL;
+	const int n = c->transfer.sink ? sink_without_part(c->transfer.sink, &path, &why) : 0;
+	char others[64] = "";
+	if (n > 1)
+		snprintf(others, sizeof others, " and %d other file%s", n - 1, n == 2 ? "" : "s");
+	if (n)
+		coll_note(c->life, 0, "%s%s: cannot be resumed: the part cannot be used: %s", path,
+		          others, why);
+}
+
 int files_open_outputs(struct collective *c, struct err *err)
 {
-	return open_or_check(c, sink_open, err);
+	if (open_or_check(c, sink_open, err) < 0)
+		return -1;
+	note_parts(c);
+	return 0;
 }
 
 int files_check_outputs(struct collective *c, struct err *err)

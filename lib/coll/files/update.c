@@ -85,6 +85,8 @@ static bool is_equal(const struct collective *c, int f, int file, int fd, uint8_
 	c->transfer.update.seen[f] = st;
 	if (sink_fate(c->transfer.sink, file) == SINK_KEEP) /* it is the root's input */
 		return true;
+	if (!update_takes_old(c))
+		return false;
 	if ((uint64_t)st.st_size != want->bytes ||
 	    (as.has_mode && (st.st_mode & 0777) != (as.mode & 0777)))
 		return false;
@@ -100,8 +102,13 @@ static void find_old(struct collective *c, int f, uint8_t *buf)
 	uint8_t *lacks = c->transfer.update.lacks;
 	for (int k = 0; k < c->transfer.copies; k++) {
 		const int file = files_place(c, k, (size_t)f)->file;
+		const enum sink_fate fate = sink_fate(c->transfer.sink, file);
 		const int fd = sink_open_old(c->transfer.sink, file);
-		if (fd < 0)
+		const bool old = fd >= 0 && (update_takes_old(c) || fate == SINK_KEEP);
+		/* Also if there is an old version: the commit removes a part that is not needed. */
+		const bool part = sink_open_part(c->transfer.sink, file) >= 0;
+		/* If another rank writes the file, it answers for both. */
+		if (!old && !part && fate != SINK_LEAVE)
 			update_set_bit(lacks, 2 * (uint64_t)f + 1);
 		if (fd < 0 || !is_equal(c, f, file, fd, buf))
 			update_set_bit(lacks, 2 * (uint64_t)f);
@@ -128,9 +135,14 @@ static int find_lacks(void *ctx, struct err *err)
 
 /* ---- rounds ---- */
 
-bool update_wanted(const struct collective *c)
+bool update_takes_old(const struct collective *c)
 {
 	return c->request->update || c->request->delta;
+}
+
+bool update_wanted(const struct collective *c)
+{
+	return request_compares(c->request) != NULL;
 }
 
 bool update_exchanges(const struct collective *c)
@@ -276,6 +288,7 @@ static int compare_pieces(struct collective *c, struct err *err)
 	if (!n)
 		return 0;
 	if (!(u->lacks_piece = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
+	    !(u->in_part = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
 	    !(u->of_pieces = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
 	    !(u->own = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
 	    !(u->own_lacks = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
@@ -542,6 +555,7 @@ void update_release(struct collective *c)
 	free(u->own_lacks);
 	free(u->own_base);
 	free(u->without_old);
+	free(u->in_part);
 	free(u->own);
 	free(u->said);
 	free(u->seen);

@@ -6,6 +6,10 @@
  * lacks. What is left of the vector is what somebody lacks; the other pieces are copied from the
  * old version.
  *
+ * With --resume, a rank also has the pieces that its part (part.h) has. They are in their place;
+ * the others are copied into it from the old version, or sent. Without --update, only the parts
+ * count.
+ *
  * With --delta OLD, OLD being the root's old version, the ranks also find which pieces of their old
  * versions differ from OLD's. The root codes the pieces that somebody lacks (coding.h), as
  * differences to OLD's where one that lacks the piece has OLD's. The vector is the stream of coded
@@ -49,6 +53,7 @@ struct update {
 	uint8_t *bases;
 	/* With --delta, of this rank alone: [npieces] */
 	uint8_t *own_lacks, *own_base;
+	uint8_t *in_part;  /* [npieces]: this rank's part has the piece */
 	struct stat *seen; /* [files]: this rank's files, as compared, if they are equal */
 	/* Digests, DIGEST_BYTES each. Of OLD's pieces zeros are: OLD has no such piece; of this
 	 * rank's likewise. */
@@ -73,8 +78,9 @@ struct update {
 	int nwithout;
 };
 
-/* Is anything of --update requested? */
+/* Do the ranks compare files or their parts? Do they compare the old files? */
 bool update_wanted(const struct collective *);
+bool update_takes_old(const struct collective *);
 /* Once the outputs have names: find what all ranks have, leave it out of the vector, and keep the
  * files that are equal. Nothing without --update. */
 int update_agree(struct collective *, struct err *err);
@@ -88,7 +94,9 @@ int update_take(struct collective *, int rank, struct view part, struct err *err
 void update_answer(struct collective *, struct buf *out);
 void update_release(struct collective *);
 
-/* update_pieces.c. Read @n bytes of the file at @path, and compute their digest. */
+/* update_pieces.c. The digest of @buf[n]. */
+void update_hash(const void *buf, uint64_t n, uint8_t *digest);
+/* Read @n bytes of the file at @path, and compute their digest. */
 int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *buf, uint8_t *digest,
                   struct err *err);
 /* Set that the file at @path has changed since the ranks compared it: ERR_INPUT. Returns -1. */
@@ -99,6 +107,10 @@ struct update_piece {
 	uint64_t i, at, n;
 };
 struct update_piece update_piece_of(const struct collective *, int f, uint64_t i);
+/* The part of the sink's file @file was compared before it was opened for writing. Does it still
+ * have the piece? ERR_INPUT; @buf: room for a piece. */
+int update_check_in_place(const struct collective *, int file, const struct update_piece *,
+                          uint8_t *buf, struct err *err);
 typedef int update_visit(void *ctx, const struct update_piece *, struct err *err);
 /* Call @fn for each piece of file @f. */
 int update_each_piece(const struct collective *, int f, update_visit *fn, void *ctx,

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "lib/base/offload.h"
-#include "lib/base/xxh3.h"
 #include "lib/coll/collective.h"
 #include "lib/data/coding/coding.h"
 
@@ -290,7 +289,7 @@ static int decode_coded(struct worker *k, const struct taken *t, const char *pat
 	const struct update *u = &k->w->c->transfer.update;
 	const int root = k->w->c->agreed.root;
 	struct err why = ERR_INIT;
-	XXH128_canonical_t digest;
+	uint8_t digest[DIGEST_BYTES];
 	if (update_read_coded(u, t->stream, k->coded, t->at, t->bytes, err) < 0)
 		return -1;
 	const bool based = t->stream == UPDATE_TO_ALL && coding_has_base(coding_of(k->coded));
@@ -300,8 +299,8 @@ static int decode_coded(struct worker *k, const struct taken *t, const char *pat
 	                  &why) < 0)
 		return err_rank(err, why.code, why.code == ERR_INTEGRITY ? root : ERR_RANK_SELF,
 		                "%s: %s", path, why.text);
-	XXH128_canonicalFromHash(&digest, XXH3_128bits(k->piece, t->p.n));
-	if (memcmp(digest.digest, u->of_pieces + t->p.i * DIGEST_BYTES, DIGEST_BYTES) == 0)
+	update_hash(k->piece, t->p.n, digest);
+	if (memcmp(digest, u->of_pieces + t->p.i * DIGEST_BYTES, DIGEST_BYTES) == 0)
 		return 0;
 	return err_rank(err, ERR_INTEGRITY, root,
 	                "%s: a coded piece gives other bytes than its digest says", path);
@@ -313,6 +312,10 @@ static int decode(struct worker *k, const struct taken *t, struct err *err)
 	struct sink *sink = c->transfer.sink;
 	const int file = files_place(c, 0, (size_t)t->p.f)->file;
 	const bool has = k->in || !update_bit(c->transfer.update.own_lacks, t->p.i);
+	if (sink_fate(sink, file) == SINK_LEAVE) /* another rank writes it */
+		return 0;
+	if (update_bit(c->transfer.update.in_part, t->p.i))
+		return update_check_in_place(c, file, &t->p, k->piece, err);
 	if (has ? read_piece(k, &t->p, sink_path(sink, file), err) < 0
 	        : decode_coded(k, t, sink_path(sink, file), err) < 0)
 		return -1;

@@ -310,16 +310,22 @@ static int check_pieces(const struct coll_request *r, struct err *err)
 	               r->consolidate ? "--consolidate" : "--shard-dim");
 }
 
+const char *request_compares(const struct coll_request *r)
+{
+	return r->delta ? "--delta" : r->update ? "--update" : r->resume ? "--resume" : NULL;
+}
+
 static int check_files(const struct coll_request *r, struct err *err)
 {
 	if (check_pieces(r, err) < 0)
 		return -1;
 	if (r->checksum && !r->update && !r->delta)
 		return err_set(err, ERR_USAGE, "--checksum: needs --update or --delta");
-	if ((r->update || r->delta) && (r->files.ninclude || r->files.nexclude || r->output_dtype))
+	const char *compares = request_compares(r);
+	if (compares && (r->files.ninclude || r->files.nexclude || r->output_dtype))
 		return err_set(err, ERR_USAGE,
 		               "%s: compares whole files: remove it, or --include and --exclude",
-		               r->delta ? "--delta" : "--update");
+		               compares);
 	if (r->times && !r->files.raw_file)
 		return err_set(err, ERR_USAGE, "--times: needs --raw-file");
 	if (r->output_dtype && r->files.raw_file)

@@ -75,11 +75,13 @@ struct coll_request {
 	              */
 	const char *delta; /* the root's old version of the input: implies update, and pieces are
 	                      sent as differences to it; NULL: none */
-	bool checksum;     /* with update: compare digests, and not sizes and times */
-	bool force;   /* replace the target of an output that is a symbolic link; replace existing
-	                 files whose names another rank chooses */
-	bool no_sync; /* do not wait until the output is on disk */
-	bool stats;   /* look for NaN and Inf in the inputs */
+	bool resume;   /* broadcast of files: outputs are written to parts (part.h), and what all
+	                  ranks' parts have is not sent */
+	bool checksum; /* with update: compare digests, and not sizes and times */
+	bool force;    /* replace the target of an output that is a symbolic link; replace existing
+	                  files whose names another rank chooses */
+	bool no_sync;  /* do not wait until the output is on disk */
+	bool stats;    /* look for NaN and Inf in the inputs */
 	bool same; /* verify: all files of all ranks must be equal, not only those with one index */
 
 	enum reduce_op op;         /* REDUCE_SUM if the collective has no operation */
@@ -142,6 +144,9 @@ bool request_takes(const struct coll_request *, const struct setting *);
 /* The row with this name that the job takes; else the first row with this name; NULL: there is
  * none. */
 const struct setting *request_setting(const struct coll_request *, const char *name);
+/* The option by which the ranks compare files, or their parts, before they broadcast them; NULL:
+ * none. */
+const char *request_compares(const struct coll_request *);
 
 /* Is the request valid for some number of ranks? */
 int request_check(const struct coll_request *, struct err *err);

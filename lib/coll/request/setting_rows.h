@@ -104,6 +104,10 @@ S(FILES, "delta", 0, "OLD", STRING, delta, FOR_UPDATE,
   "as --update, and what changed is sent as differences to OLD, the root's old version of the "
   "input, where all ranks have the same; all ranks must give it, and only the root reads OLD",
   .once = true)
+S(FILES, "resume", 0, NULL, FLAG, resume, FOR_UPDATE,
+  "go on where a job was ended: what an aborted or killed job leaves of OUT is "
+  ".OUT.collctl-part, and pieces of 1 MiB that all ranks have are not sent again",
+  .agree = FOR_UPDATE)
 S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_UPDATE,
   "with --update, compare digests of the files, and not their times", .agree = FOR_UPDATE)
 S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,

@@ -17,6 +17,7 @@
 #include "lib/base/path.h"
 #include "lib/base/user.h"
 #include "lib/data/files/beneath.h"
+#include "lib/data/files/part.h"
 #include "lib/data/files/room.h"
 #include "lib/data/files/spool.h"
 #include "lib/data/files/target.h"
@@ -310,8 +311,8 @@ static int open_temp(struct outfile *f, struct err *err)
 	int mode;
 	if (check_target(f, &mode, err) || open_anywhere(f, err))
 		return -1;
-	if (mode >= 0 && fchmod(f->fd, (mode_t)mode))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
+	if (mode >= 0 && outfile_set_mode(f, (unsigned)mode, err))
+		return -1;
 	return allocate(f, 0, f->size, err);
 }
 
@@ -343,6 +344,106 @@ int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t
 		return 0;
 	outfile_release(f);
 	return -1;
+}
+
+/* ---- parts ---- */
+
+/* The permissions of a new file: umask(2) would change them for all threads. */
+static unsigned new_mode(void)
+{
+	FILE *status = fopen("/proc/self/status", "re");
+	unsigned mask = S_IRWXG | S_IRWXO;
+	char line[256];
+	while (status && fgets(line, sizeof line, status))
+		if (sscanf(line, "Umask: %o", &mask) == 1)
+			break;
+	if (status)
+		fclose(status);
+	return 0666 & ~mask;
+}
+
+/* Use the part @fd, which may contain more than the output needs. */
+static int take_part(struct outfile *f, int fd, int mode, struct err *err)
+{
+	struct stat st;
+	f->fd = fd;
+	f->mode = mode >= 0 ? (unsigned)mode : new_mode();
+	f->part = true;
+	f->reach = fstat(fd, &st) ? f->size : (uint64_t)st.st_size;
+	if (f->reach > f->size) {
+		f->reach = f->size;
+		if (io_retry(ftruncate(fd, (off_t)f->size)))
+			return err_errno(err, ERR_OUTPUT, "%s: cannot cut its part", f->path);
+	}
+	return allocate(f, 0, f->size, err);
+}
+
+int outfile_open_part(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                      bool force, int part, const char **why, struct err *err)
+{
+	int mode, ret = find_target(f, path, top, size, sync, force, err);
+	*why = NULL;
+	if (ret == 0)
+		ret = check_target(f, &mode, err);
+	if (ret == 0 && !(f->temp = part_name(f->name)))
+		*why = "its name would be too long";
+	if (f->temp && part < 0)
+		part = part_open(f->dirfd, f->temp, true, why);
+	if (f->temp && part >= 0) {
+		if (take_part(f, part, mode, err) == 0)
+			return 0;
+	} else if (ret == 0) {
+		drop_name(&f->temp);
+		if (open_temp(f, err) == 0)
+			return 0;
+	}
+	if (part >= 0 && f->fd != part)
+		close(part);
+	outfile_release(f);
+	return -1;
+}
+
+int outfile_find_part(const char *path, size_t top, bool force)
+{
+	struct err ignored = ERR_INIT;
+	struct outfile f;
+	const char *why;
+	char *name = NULL;
+	int part = -1;
+	if (find_target(&f, path, top, 0, false, force, &ignored) == 0 &&
+	    (name = part_name(f.name)))
+		part = part_open(f.dirfd, name, false, &why);
+	free(name);
+	outfile_release(&f);
+	return part;
+}
+
+void outfile_remove_part(const char *path, size_t top, bool force, int part)
+{
+	struct err ignored = ERR_INIT;
+	struct outfile f;
+	char *name = NULL;
+	if (find_target(&f, path, top, 0, false, force, &ignored) == 0 &&
+	    (name = part_name(f.name)) && part_is_at(f.dirfd, name, part))
+		io_retry(unlinkat(f.dirfd, name, 0));
+	free(name);
+	outfile_release(&f);
+}
+
+uint64_t outfile_allocated(const struct outfile *f)
+{
+	struct stat st;
+	const uint64_t bytes = fstat(f->fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
+	return bytes < f->size ? bytes : f->size;
+}
+
+/* Keep what was written, and no bytes that were only allocated. */
+static void leave_part(struct outfile *f)
+{
+	if (f->reach)
+		io_retry(ftruncate(f->fd, (off_t)f->reach));
+	if (f->reach || !part_is_at(f->dirfd, f->temp, f->fd))
+		drop_name(&f->temp);
 }
 
 int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
@@ -399,7 +500,8 @@ int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t
 
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err)
 {
-	if (io_retry(fchmod(f->fd, mode)))
+	f->mode = mode;
+	if (!f->part && io_retry(fchmod(f->fd, mode)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
 	return 0;
 }
@@ -442,12 +544,21 @@ int outfile_measure(struct outfile *f, struct err *err)
 
 /* ---- reading and writing ---- */
 
+static void extend_reach(struct outfile *f, uint64_t end)
+{
+	uint64_t reach = atomic_load(&f->reach);
+	while (reach < end && !atomic_compare_exchange_weak(&f->reach, &reach, end))
+		;
+}
+
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
 	if (pos > f->size || bytes > f->size - pos)
 		return err_set(err, ERR_OTHER, "%s: a write past the end of the output", f->path);
 	if (pwrite_all(f->fd, buf, bytes, pos) < 0)
 		return write_error(f, "cannot write", err);
+	if (f->part)
+		extend_reach(f, pos + bytes);
 	if (f->sync && writeback_chunks(&f->back, f->fd, f->size, pos, bytes))
 		return write_error(f, "cannot write", err);
 	return 0;
@@ -511,15 +622,15 @@ static int link_temp(struct outfile *f, struct err *err)
 	return error ? -1 : 0;
 }
 
-/* Rename the temporary file to @name. NFS has no such flag, and a filter of system calls may refuse
- * renameat2. */
-static int rename_temp(const struct outfile *f, const char *name)
+/* Rename the temporary file @from to @to. NFS has no such flag, and a filter of system calls may
+ * refuse renameat2. */
+static int rename_temp(const struct outfile *f, const char *from, const char *to)
 {
-	if (io_retry(renameat2(f->dirfd, f->temp, f->dirfd, name, RENAME_NOREPLACE)) == 0)
+	if (io_retry(renameat2(f->dirfd, from, f->dirfd, to, RENAME_NOREPLACE)) == 0)
 		return 0;
 	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM)
 		return -1;
-	return io_retry(renameat(f->dirfd, f->temp, f->dirfd, name));
+	return io_retry(renameat(f->dirfd, from, f->dirfd, to));
 }
 
 /* After the seal only the last rename can fail. Try one from a temporary name to another: names may
@@ -529,14 +640,20 @@ static int try_rename(struct outfile *f, struct err *err)
 	char *name = new_temp_name(f, err);
 	if (!name)
 		return -1;
-	if (rename_temp(f, name)) {
-		free(name);
-		return err_errno(err, ERR_OUTPUT, "%s: cannot rename a file in its folder",
-		                 f->path);
+	char *before = f->temp;
+	const bool renamed = rename_temp(f, before, name) == 0;
+	/* The next job looks for a part under its name. */
+	const bool back = renamed && f->part && rename_temp(f, name, before) == 0;
+	const bool ok = renamed && back == f->part;
+	if (!ok)
+		err_errno(err, ERR_OUTPUT, "%s: cannot rename a file in its folder", f->path);
+	if (renamed && !back) {
+		f->temp = name;
+		f->part = false;
+		name = before;
 	}
-	free(f->temp);
-	f->temp = name;
-	return 0;
+	free(name);
+	return ok ? 0 : -1;
 }
 
 /* What outfile_open has checked may have changed since. */
@@ -550,6 +667,9 @@ static int check_place(struct outfile *f, struct err *err)
 
 int outfile_seal(struct outfile *f, struct err *err)
 {
+	/* If the job ends now, the next one must be able to open it. */
+	if (f->part && io_retry(fchmod(f->fd, f->mode | S_IRUSR | S_IWUSR)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
 	if (f->sync && (writeback_finish(&f->back, f->fd) || io_retry(fsync(f->fd))))
 		return write_error(f, "cannot sync to disk", err);
 	if (check_close(f, err) || check_size(f, err))
@@ -573,6 +693,8 @@ int outfile_place(struct outfile *f, struct err *err)
 {
 	if (check_ours(f, f->temp, "the temporary file", err))
 		return -1;
+	if (f->part && (f->mode & 0600) != 0600 && io_retry(fchmod(f->fd, f->mode)))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
 	if (io_retry(renameat(f->dirfd, f->temp, f->dirfd, f->name)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot rename the new file into place",
 		                 f->path);
@@ -681,6 +803,8 @@ void outfile_release(struct outfile *f)
 {
 	if (!f->path)
 		return;
+	if (f->part && f->temp)
+		leave_part(f);
 	if (f->temp)
 		io_retry(unlinkat(f->dirfd, f->temp, 0));
 	if (f->kept)

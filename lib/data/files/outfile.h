@@ -36,6 +36,10 @@ struct outfile {
 	                     room for them */
 	uint64_t size;
 	struct writeback back;
+	/* outfile_open_part */
+	bool part;              /* the file has the name of a part; release keeps it */
+	unsigned mode;          /* its permissions when it is complete */
+	_Atomic uint64_t reach; /* its bytes that are written, up to the last of them */
 };
 
 /* Open an output for the target @path. @size: the final size, which is allocated at once by
@@ -53,6 +57,19 @@ int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t
 /* ERR_OUTPUT: no file can replace what @path is: a FIFO, such as a shell's >(COMMAND), a socket, a
  * device. */
 int outfile_check_kind(const char *path, struct err *err);
+/* As outfile_open_below, but the bytes are written to a part (part.h), and release keeps what was
+ * written. @part: the part, open (outfile_find_part), owned by @f from now on; -1: open it, or
+ * create it. A part is cut to @size. If it cannot be used, *why says why (else NULL), and the file
+ * is opened as by outfile_open_below. */
+int outfile_open_part(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                      bool force, int part, const char **why, struct err *err);
+/* Open and lock the part of the target @path. The caller closes the descriptor; -1: there is none
+ * that can be used. */
+int outfile_find_part(const char *path, size_t top, bool force);
+/* Remove @part, an open part of that target. */
+void outfile_remove_part(const char *path, size_t top, bool force, int part);
+/* Bytes that the file system has allocated for the file, of its size. */
+uint64_t outfile_allocated(const struct outfile *f);
 /* Create an unnamed file for bytes that another rank writes to such a path: in the folder of the
  * first @top bytes of @path or, if it does not exist, in its parent. The other rank creates the
  * folders. The file may be written and read, but not sealed or committed. */
@@ -111,8 +128,8 @@ bool outfile_share_folder(struct outfile *f, const struct outfile *with);
  * with @force. */
 int outfile_put(const char *path, const void *data, size_t n, struct err *err);
 
-/* Remove what was not committed, and free. May be called twice or on a zeroed struct. Not for
- * signal handlers. */
+/* Remove what was not committed, but for a part, and free. May be called twice or on a zeroed
+ * struct. Not for signal handlers. */
 void outfile_release(struct outfile *f);
 
 #endif

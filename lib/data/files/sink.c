@@ -13,6 +13,7 @@
 #include "lib/data/files/beneath.h"
 #include "lib/data/files/input.h"
 #include "lib/data/files/outfile.h"
+#include "lib/data/files/part.h"
 #include "lib/data/files/room.h"
 #include "lib/data/files/sink_internal.h"
 #include "lib/data/files/spool.h"
@@ -30,6 +31,8 @@ struct sink_file {
 	int named_by;  /* that rank */
 	int own;    /* descriptor of the file at path, if it already has the bytes to write; -1 */
 	bool equal; /* sink_keep */
+	int part;   /* descriptor of the part, until sink_open; -1 */
+	const char *no_part; /* sink_resume: why sink_open has opened no part; NULL: it has */
 	void *head;
 	size_t head_len;
 	uint64_t size;
@@ -41,6 +44,7 @@ struct sink_file {
 
 struct sink {
 	bool sync, force, committed;
+	bool resume;   /* sink_resume */
 	bool complete; /* sink_commit has placed all files */
 	struct sink_file *files;
 	int nfiles;
@@ -50,6 +54,7 @@ struct sink {
 		struct sink_attributes attributes;
 		int file; /* the first file that was added after the folder */
 		bool made;
+		bool left;   /* a job has created it that was ended (part_left_folder) */
 		bool absent; /* sink_check has not found it: sink_open would create it */
 	} * folders;         /* folders to create, in this order */
 	int nfolders;
@@ -85,6 +90,8 @@ void sink_free(struct sink *s)
 		outfile_release(&f->out);
 		outfile_release(&f->spool);
 		archive_release(&f->archive);
+		if (f->part >= 0)
+			close(f->part);
 		free(f->head);
 		free(f->path);
 	}
@@ -126,7 +133,7 @@ int sink_descriptors(const struct sink *s)
 		const bool shares =
 		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
 		if (!is_kept(f))
-			n += 1 + !shares + 2 * f->packed;
+			n += 1 + !shares + 2 * f->packed - (f->part >= 0);
 	}
 	return n;
 }
@@ -167,7 +174,7 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 	s->files = files;
 	struct sink_file *f = &s->files[s->nfiles];
 	*f = (struct sink_file){
-	        .is_stdout = is_stdout, .own = -1, .head_len = head_len, .size = size};
+	        .is_stdout = is_stdout, .own = -1, .part = -1, .head_len = head_len, .size = size};
 	f->path = err_strdup(path, "a path", err);
 	f->head = err_malloc(head_len + 1, "the head of an output", err);
 	if (!f->path || !f->head) {
@@ -299,6 +306,37 @@ int sink_open_old(const struct sink *s, int file)
 	return -1;
 }
 
+void sink_resume(struct sink *s)
+{
+	s->resume = true;
+}
+
+/* Is the file written to a part? */
+static bool has_part(const struct sink *s, const struct sink_file *f)
+{
+	return s->resume && !f->is_stdout && !f->dropped && !f->packed;
+}
+
+int sink_open_part(struct sink *s, int file)
+{
+	struct sink_file *f = &s->files[file];
+	if (has_part(s, f) && f->part < 0)
+		f->part = outfile_find_part(f->path, f->top, s->force);
+	return f->part;
+}
+
+int sink_without_part(const struct sink *s, const char **path, const char **why)
+{
+	int n = 0;
+	for (int i = s->nfiles; i-- > 0;)
+		if (s->files[i].no_part) {
+			*path = s->files[i].path;
+			*why = s->files[i].no_part;
+			n++;
+		}
+	return n;
+}
+
 void sink_keep(struct sink *s, int file)
 {
 	s->files[file].equal = true;
@@ -346,8 +384,10 @@ static int make_at(const struct sink *s, struct folder *f, int parent, const cha
 	}
 	int error = errno;
 	if (error == EEXIST && fstatat(parent, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
-	    S_ISDIR(st.st_mode))
+	    S_ISDIR(st.st_mode)) {
+		f->left = s->resume && part_left_folder(parent, name);
 		return 0;
+	}
 	if (error == EEXIST)
 		return no_folder(f, &st, err);
 	errno = error;
@@ -429,6 +469,18 @@ static int check_fresh(const struct sink *s, const struct sink_file *f, struct e
 	               f->path, f->named_by, path_name(f->path));
 }
 
+/* Create the file, or open its part. */
+static int create(const struct sink *s, struct sink_file *f, struct err *err)
+{
+	const int part = f->part;
+	const bool sync = s->sync && !f->dropped;
+	f->part = -1;
+	if (has_part(s, f))
+		return outfile_open_part(&f->out, f->path, f->top, f->size, sync, s->force, part,
+		                         &f->no_part, err);
+	return outfile_open_below(&f->out, f->path, f->top, f->size, sync, s->force, err);
+}
+
 static int open_target(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
@@ -438,8 +490,7 @@ static int open_target(struct sink *s, int file, struct err *err)
 		return -1;
 	if (f->top && f->dropped)
 		return outfile_open_aside(&f->out, f->path, f->top, f->size, err);
-	if (outfile_open_below(&f->out, f->path, f->top, f->size, s->sync && !f->dropped, s->force,
-	                       err))
+	if (create(s, f, err))
 		return -1;
 	if (f->attributes.has_mode && outfile_set_mode(&f->out, f->attributes.mode, err))
 		return -1;
@@ -471,11 +522,16 @@ static int lacking(const struct sink *s, struct err *err)
 	return -1;
 }
 
-/* The bytes that a file needs on its file system. An archive's members are there too until they are
- * packed. */
+/* The bytes that a file needs on its file system, if it has none yet. An archive's members are
+ * there too until they are packed. */
 static uint64_t needs(const struct sink_file *f)
 {
 	return f->packed ? 2 * f->archive.bytes : f->size;
+}
+
+static uint64_t has(const struct sink_file *f)
+{
+	return f->out.part ? outfile_allocated(&f->out) : 0;
 }
 
 /* Is there room for what no file system has allocated? */
@@ -486,7 +542,7 @@ static int check_room(const struct sink *s, struct err *err)
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
 		if (!is_kept(f) && f->out.unallocated)
-			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
+			ret = room_add(&room, f->out.fd, f->path, needs(f) - has(f), err);
 	}
 	if (ret == 0)
 		ret = room_check(&room, err);
@@ -767,7 +823,7 @@ static int finish_folder(const struct folder *f, struct err *err)
 {
 	const struct sink_attributes *as = &f->attributes;
 	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, as->modified};
-	if (!f->made || !as->has_mode)
+	if ((!f->made && !f->left) || !as->has_mode)
 		return 0;
 	int parent = f->top ? beneath_open(f->path, f->top) : AT_FDCWD;
 	int fd = parent == -1 ? -1
@@ -796,9 +852,13 @@ int sink_commit(struct sink *s, struct err *err)
 	}
 	s->committed = s->complete = true;
 	/* Last first: a folder's first file owns its descriptor and syncs it. */
-	for (int i = s->nfiles; i-- > 0;)
-		if (is_placed(&s->files[i]) && outfile_settle(&s->files[i].out, err))
+	for (int i = s->nfiles; i-- > 0;) {
+		const struct sink_file *f = &s->files[i];
+		if (is_placed(f) && outfile_settle(&s->files[i].out, err))
 			ret = -1;
+		if (f->part >= 0) /* of a file that was left as it is */
+			outfile_remove_part(f->path, f->top, s->force, f->part);
+	}
 	for (int i = s->nfolders; i-- > 0;)
 		if (finish_folder(&s->folders[i], err))
 			ret = -1;

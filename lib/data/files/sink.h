@@ -58,6 +58,15 @@ int sink_add_folder_below(struct sink *, const char *top, const char *name,
 /* Before sink_open: @fd is a file that already has the bytes to write. If it is the file at the
  * output's path, do not write the output. The caller keeps @fd open until sink_free. */
 void sink_leave_own(struct sink *, int file, int fd);
+/* Before sink_open: write the files to parts (part.h), which stay if they are not committed. */
+void sink_resume(struct sink *);
+/* Before sink_open: open the file's part, to read it: a descriptor, which the sink closes; -1:
+ * there is none that can be used. sink_open goes on with what it contains, and nobody else can use
+ * it until sink_free. */
+int sink_open_part(struct sink *, int file);
+/* After sink_open: the number of files that should have a part, and have none. *path: the first of
+ * them, *why: the reason. */
+int sink_without_part(const struct sink *, const char **path, const char **why);
 /* Before sink_open: open the file that the output would replace, to read it: a descriptor, which
  * the caller closes; -1: there is none, or it is no file, or a symbolic link. */
 int sink_open_old(const struct sink *, int file);
