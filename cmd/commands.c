@@ -68,6 +68,8 @@ const struct command commands[] = {
 	{"verify", "FILE...", "check that all ranks have the same data; name the ranks that differ",
 	 WORK_VERIFY, FOR_RETRY | FOR_JSON, 1, -1, false,
 	 cmd_verify},
+	{"clean", "DIR...", "remove what ended jobs have left: parts and temporary files", NO_JOB,
+	 FOR_CLEAN | FOR_JSON, 1, -1, false, cmd_clean},
 	{"keygen", "[FILE]", "create a job secret", NO_JOB, FOR_KEYGEN, 0, 1, false, cmd_keygen},
 	{"ca", "init|issue|revoke DIR [CERTIFICATE...]",
 	 "make certificates for ranks that share no secret", NO_JOB, FOR_CA, 2, -1, false, cmd_ca},

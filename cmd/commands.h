@@ -36,6 +36,7 @@ int cmd_plan(const struct command *, struct options *, int argc, char **argv);
 int cmd_algorithms(const struct command *, struct options *, int argc, char **argv);
 int cmd_info(const struct command *, struct options *, int argc, char **argv);
 int cmd_verify(const struct command *, struct options *, int argc, char **argv);
+int cmd_clean(const struct command *, struct options *, int argc, char **argv);
 int cmd_keygen(const struct command *, struct options *, int argc, char **argv);
 int cmd_ca(const struct command *, struct options *, int argc, char **argv);
 int cmd_version(const struct command *, struct options *, int argc, char **argv);

@@ -144,6 +144,7 @@ static const struct {
         {"bench", "algorithms check plan run"},
         {"ca", "keygen serve"},
         {"check", "barrier bench run"},
+        {"clean", "broadcast"},
         {"exscan", COLLECTIVE " scan"},
         {"help", "version"},
         {"info", "verify"},

@@ -13,6 +13,10 @@ const struct setting command_settings[] = {
             "draw the messages of all ranks in this file, as 'plan --svg' draws those of a plan"),
         OPT(FILES, "no-digest", 0, NULL, FLAG, no_digest, FOR_INFO,
             "read only the headers: show no digests"),
+        OPT(FILES, "older-than", 0, "DURATION", DURATION, older_than, FOR_CLEAN,
+            "leave files that were written to more recently", .def = "24h", .max = INT64_MAX),
+        OPT(FILES, "dry-run", 0, NULL, FLAG, dry_run, FOR_CLEAN,
+            "print what would be removed, and remove nothing"),
         OPT(RESOURCES, "progress", 0, "WHEN", WORD, progress, FOR_INPUT | FOR_WAITS,
             "progress on stderr: a bar on a terminal (auto); a bar on a terminal, elsewhere a "
             "line every 5 seconds (always); JSON lines (json); nothing (never)",

@@ -35,6 +35,7 @@ struct options {
 	int host_cpus;     /* 0: not given */
 	uint64_t count, bytes;
 	bool no_digest;
+	int64_t older_than;            /* clean: ns */
 	bool csv;                      /* bench */
 	const char *svg;               /* bench, check, plan */
 	const char *trace, *trace_svg; /* collectives */

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -265,6 +266,16 @@ static void assert_refused(const char *path, bool force, const char *words)
 		fail_msg("'%s' lacks '%s'", err.text, words);
 }
 
+/* Is the file's temporary name told from others, and would another process find it in use? */
+static bool is_locked_temp(const struct outfile *f)
+{
+	int fd = f->temp ? open(f->temp, O_RDONLY) : -1;
+	bool locked = fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
+	if (fd >= 0)
+		syscall(SYS_close, fd);
+	return locked && outfile_is_temp(f->temp) && !outfile_is_kept(f->temp);
+}
+
 /* ---- tests ---- */
 
 TEST_WITH(test_new, NULL, empty_folder)
@@ -321,6 +332,7 @@ TEST_WITH(test_nothing_before_commit, NULL, empty_folder)
 			if (sealed)
 				assert_int_equal(outfile_seal(&f, &err), 0);
 			assert_int_equal(names(), 1 + (named || sealed));
+			assert_int_equal(is_locked_temp(&f), named || sealed);
 			assert_content("x", old, OLD_LEN);
 			outfile_release(&f);
 			assert_int_equal(names(), 1);
@@ -672,6 +684,98 @@ TEST_WITH(test_file_size_limit, NULL, empty_folder)
 		assert_content("x", old, OLD_LEN);
 		assert_int_equal(names(), 1);
 	}
+}
+
+/* ---- parts ---- */
+
+#define PART ".x.collctl-part"
+
+/* The life of x as a part, of which @fd is the open part, or -1. */
+static int write_part(int fd, struct err *err)
+{
+	struct outfile f;
+	const char *why;
+	int ret = -1;
+	err_clear(err);
+	if (outfile_open_part(&f, "x", 0, NEW_LEN, true, false, fd, &why, err))
+		return -1;
+	assert_null(why);
+	if (!outfile_pwrite(&f, content, NEW_LEN, 0, err) && !outfile_seal(&f, err))
+		ret = outfile_commit(&f, err);
+	outfile_release(&f);
+	return ret;
+}
+
+TEST_WITH(a_part_stays_until_the_commit, NULL, empty_folder)
+{
+	mode_t mask = umask(027);
+	struct outfile f, second;
+	struct err err = {0};
+	const char *why;
+	assert_int_equal(outfile_find_part("x", 0, false), -1);
+	for (int sealed = 0; sealed < 2; sealed++) {
+		put("x", old, OLD_LEN, 0444);
+		assert_int_equal(
+		        outfile_open_part(&f, "x", 0, NEW_LEN, true, false, -1, &why, &err), 0);
+		assert_int_equal(outfile_pwrite(&f, content, sealed ? NEW_LEN : 5000, 0, &err), 0);
+		assert_int_equal(mode_of(PART), S_IFREG | 0600);
+		assert_int_equal(
+		        outfile_open_part(&second, "x", 0, NEW_LEN, true, false, -1, &why, &err),
+		        0);
+		assert_non_null(strstr(why, "another job uses it"));
+		outfile_release(&second);
+		if (sealed)
+			assert_int_equal(outfile_seal(&f, &err), 0);
+		outfile_release(&f);
+		assert_content("x", old, OLD_LEN);
+		assert_content(PART, content, sealed ? NEW_LEN : 5000);
+		assert_int_equal(names(), 2);
+	}
+	int fd = outfile_find_part("x", 0, false);
+	assert_true(fd >= 0);
+	assert_int_equal(write_part(fd, &err), 0);
+	assert_content("x", content, NEW_LEN);
+	assert_int_equal(mode_of("x"), S_IFREG | 0444);
+	assert_int_equal(names(), 1);
+	remove("x");
+	put(PART, content, 10, 0777);
+	assert_int_equal(write_part(-1, &err), 0);
+	assert_int_equal(mode_of("x"), S_IFREG | 0640);
+	/* One that nothing was written to is not left; one of another output is not needed. */
+	assert_int_equal(outfile_open_part(&f, "x", 0, NEW_LEN, true, false, -1, &why, &err), 0);
+	outfile_release(&f);
+	assert_int_equal(names(), 1);
+	put(PART, content, 10, 0600);
+	fd = outfile_find_part("x", 0, false);
+	outfile_remove_part("x", 0, false, fd);
+	syscall(SYS_close, fd);
+	assert_int_equal(names(), 1);
+	umask(mask);
+}
+
+/* Whatever fails: the old file, and a part at most. */
+TEST_WITH(a_part_of_a_job_that_fails, NULL, empty_folder)
+{
+	for (int call = OPENAT; call <= SYNC_RANGE; call++)
+		for (int skip = 0; skip < 4; skip++) {
+			struct err err;
+			empty_folder(NULL);
+			put("x", old, OLD_LEN, 0644);
+			put(PART, content, 3000, 0600);
+			memset(&fault, 0, sizeof fault);
+			fault.call = (enum call)call;
+			fault.skip = skip;
+			fault.error = EIO;
+			const int ret = write_part(outfile_find_part("x", 0, false), &err);
+			fault.call = NO_CALL;
+			const bool part = access(PART, F_OK) == 0;
+			assert_int_equal(names(), 1 + part);
+			assert_int_equal(part, part && ret != 0);
+			if (ret == 0 || call == FSYNC) /* of the folder: after the commit */
+				continue;
+			assert_content("x", old, OLD_LEN);
+			assert_int_equal(err.code, ERR_OUTPUT);
+		}
 }
 
 TEST(test_release_zeroed)

@@ -106,7 +106,8 @@ S(FILES, "delta", 0, "OLD", STRING, delta, FOR_UPDATE,
   .once = true)
 S(FILES, "resume", 0, NULL, FLAG, resume, FOR_UPDATE,
   "go on where a job was ended: what an aborted or killed job leaves of OUT is "
-  ".OUT.collctl-part, and pieces of 1 MiB that all ranks have are not sent again",
+  ".OUT.collctl-part, and pieces of 1 MiB that all ranks have are not sent again; "
+  "'collctl clean' removes old ones",
   .agree = FOR_UPDATE)
 S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_UPDATE,
   "with --update, compare digests of the files, and not their times", .agree = FOR_UPDATE)

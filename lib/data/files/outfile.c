@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -155,12 +156,17 @@ static int check_target(const struct outfile *f, int *mode, struct err *err)
 
 /* ---- the temporary file ---- */
 
-/* A new temporary name: ".NAME.collctl-XXXXXX", shortened to the longest valid name. Malloced;
- * NULL: an error. */
-static char *new_temp_name(const struct outfile *f, struct err *err)
+static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345"; /* of temporary names */
+
+#define TEMP     ".collctl-"
+#define KEPT     TEMP "old-"
+#define RANDOMLY 12 /* digits at the end */
+
+/* A new temporary name: @mark between the output's name, shortened to the longest valid name, and
+ * random digits. Malloced; NULL: an error. */
+static char *new_temp_name(const struct outfile *f, const char *mark, struct err *err)
 {
-	static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345";
-	unsigned char random[12];
+	unsigned char random[RANDOMLY];
 	char tail[sizeof random + 1];
 	if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
 		err_errno(err, ERR_RESOURCE, "no random numbers");
@@ -169,8 +175,32 @@ static char *new_temp_name(const struct outfile *f, struct err *err)
 	for (size_t i = 0; i < sizeof random; i++)
 		tail[i] = digits[random[i] % 32];
 	tail[sizeof random] = '\0';
-	return err_asprintf("a temporary name", err, ".%.*s.collctl-%s", NAME_MAX - 32, f->name,
+	return err_asprintf("a temporary name", err, ".%.*s%s%s", NAME_MAX - 32, f->name, mark,
 	                    tail);
+}
+
+static bool has_mark(const char *name, const char *mark)
+{
+	const size_t len = strlen(name), end = strlen(mark) + RANDOMLY;
+	return name[0] == '.' && len > end + 1 &&
+	       memcmp(name + len - end, mark, strlen(mark)) == 0 &&
+	       strspn(name + len - RANDOMLY, digits) == RANDOMLY;
+}
+
+bool outfile_is_temp(const char *name)
+{
+	return has_mark(name, TEMP);
+}
+
+bool outfile_is_kept(const char *name)
+{
+	return has_mark(name, KEPT);
+}
+
+/* Others see that the temporary file is used. Without locks only its age shows that. */
+static void lock_temp(const struct outfile *f)
+{
+	io_retry(flock(f->fd, LOCK_EX | LOCK_NB));
 }
 
 /* Forget a temporary name that no file of ours has. */
@@ -180,16 +210,16 @@ static void drop_name(char **name)
 	*name = NULL;
 }
 
-/* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, malloced.
- * Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
-static int link_to(const struct outfile *f, int dir, const char *from, int flags, char **name,
+/* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, f->temp or
+ * f->kept, malloced. Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
+static int link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
                    struct err *err)
 {
 	int error = EEXIST;
 	*name = NULL;
 	for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
 		free(*name);
-		*name = new_temp_name(f, err);
+		*name = new_temp_name(f, name == &f->kept ? KEPT : TEMP, err);
 		if (!*name)
 			return -1;
 		error = io_retry(linkat(dir, from, f->dirfd, *name, flags)) ? errno : 0;
@@ -203,13 +233,15 @@ static int open_named(struct outfile *f, struct err *err)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
 		free(f->temp);
-		f->temp = new_temp_name(f, err);
+		f->temp = new_temp_name(f, TEMP, err);
 		if (!f->temp)
 			return -1;
 		f->fd = io_retry(openat(f->dirfd, f->temp,
 		                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-		if (f->fd >= 0)
+		if (f->fd >= 0) {
+			lock_temp(f);
 			return 0;
+		}
 		if (errno != EEXIST)
 			break;
 	}
@@ -614,6 +646,7 @@ static int link_temp(struct outfile *f, struct err *err)
 {
 	char proc[32];
 	proc_path(f->fd, proc);
+	lock_temp(f);
 	int error = link_to(f, AT_FDCWD, proc, AT_SYMLINK_FOLLOW, &f->temp, err);
 	if (error > 0) {
 		errno = error;
@@ -637,7 +670,7 @@ static int rename_temp(const struct outfile *f, const char *from, const char *to
  * be created, but not changed, in a folder for appending, or by rules of a security module. */
 static int try_rename(struct outfile *f, struct err *err)
 {
-	char *name = new_temp_name(f, err);
+	char *name = new_temp_name(f, TEMP, err);
 	if (!name)
 		return -1;
 	char *before = f->temp;

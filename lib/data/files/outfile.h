@@ -8,6 +8,10 @@
  * Order of calls: open -> pwrite ... -> seal -> commit -> release. After the seal all bytes are
  * written and, with sync, on disk, and the file has a temporary name. Release deletes a file that
  * was not committed.
+ *
+ * A temporary file is ".NAME.collctl-XXXXXXXXXXXX" and locked (flock), so that one that a killed
+ * process has left can be told from it. An old file that is kept has the name
+ * ".NAME.collctl-old-XXXXXXXXXXXX".
  */
 #ifndef COLLCTL_DATA_FILES_OUTFILE_H
 #define COLLCTL_DATA_FILES_OUTFILE_H
@@ -123,6 +127,10 @@ int outfile_settle(struct outfile *f, struct err *err);
 /* If both are in the same folder, make @f use @with's descriptor of it, and return true. @with must
  * be settled and released after @f. */
 bool outfile_share_folder(struct outfile *f, const struct outfile *with);
+
+/* Is @name the name of a temporary file, or of an old file that was kept? */
+bool outfile_is_temp(const char *name);
+bool outfile_is_kept(const char *name);
 
 /* Replace the file @path by @data[n], and sync it. A symbolic link is followed, as by outfile_open
  * with @force. */
