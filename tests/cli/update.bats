@@ -374,6 +374,63 @@ assert_differences() {
 	grep -q 'rank 2 lacks all or part of the root.s old version: all ranks get whole' said || fail "$(<said)"
 }
 
+@test "--delta: a tensor is matched by its name, wherever it is; the widths are those of the types" {
+	py <<-'END'
+		r = np.random.default_rng(4)
+		w = {"a": (r.normal(size=1500000) * 0.02).astype("f2"), "b": (r.normal(size=500001) * 0.02).astype("f4"),
+		     "c": (r.normal(size=(300, 700)) * 0.02).astype("f8"), "d": r.integers(0, 255, 99993).astype("u1")}
+		def step(a):
+		    a = a.copy()
+		    i = r.random(a.shape) < 0.02
+		    a[i] += (r.normal(size=i.sum()) * 1e-4).astype(a.dtype)
+		    return a
+		v = {n: a if n == "d" else step(a) for n, a in w.items()}
+		save_safetensors("OLD.safetensors", w)
+		save_safetensors("moved.safetensors", w, {"step": "x" * 1000}, order="dcab")
+		save_safetensors("step.safetensors", v, order="cbad")
+		v["c"] = np.ascontiguousarray(v["c"].T) # another shape: a new tensor
+		v["a"] = v["a"].astype("f4") # another type
+		del v["d"]
+		save_safetensors("other.safetensors", v)
+		open("junk.safetensors", "wb").write(r.bytes(3000000))
+	END
+	local name most
+	# 7.6 MB: the moves alone; differences of 2 %; two of four tensors anew
+	for name in moved:2000 step:300000 other:6200000; do
+		most=${name#*:} name=${name%:*}.safetensors
+		cp OLD.safetensors out.1.safetensors
+		# rank 2 has the tensors, but not in OLD's place; 3 has nothing
+		cp moved.safetensors out.2.safetensors
+		rm -f out.3.safetensors
+		collctl run -n 4 -- bash -c 'own=out.$COLLCTL_RANK.safetensors
+			((COLLCTL_RANK)) || own=$1
+			exec "$0" broadcast --no-sync --json --delta OLD.safetensors --threads 2 "$1" -o "$own"' "$COLLCTL" "$name" >json 2>said || fail "$(<said)"
+		cmp "$name" out.1.safetensors
+		cmp "$name" out.2.safetensors
+		cmp "$name" out.3.safetensors
+		sed 's/^\[[0-9]\] //' json | jq -se --argjson most "$most" 'sort_by(.rank) | .[1].bytes_received < $most' || fail "$(<json)"
+	done
+	# Headers that say nothing: by the offsets.
+	cp junk.safetensors new.safetensors
+	printf 'ZZZZ' | dd of=new.safetensors bs=1 seek=1500000 conv=notrunc status=none
+	cp junk.safetensors out.1
+	collctl run -n 2 -- bash -c 'own=new.safetensors
+		((COLLCTL_RANK)) && own=out.1
+		exec "$0" broadcast --raw-file --no-sync --delta junk.safetensors new.safetensors -o "$own"' "$COLLCTL" >said 2>&1 || fail "$(<said)"
+	cmp new.safetensors out.1
+	# A header and no tensors of it; of folders each file by itself.
+	mkdir -p v1/s v2/s
+	cp OLD.safetensors v1/s/m.safetensors
+	cp step.safetensors v2/s/m.safetensors
+	head -c 2000000 OLD.safetensors >v1/cut.safetensors
+	cp step.safetensors v2/cut.safetensors
+	cp -r v1 out.1d
+	collctl run -n 2 -- bash -c 'own=v2/
+		((COLLCTL_RANK)) && own=out.1d/
+		exec "$0" broadcast --raw-file --no-sync --delta v1 v2/ -o "$own"' "$COLLCTL" >said 2>&1 || fail "$(<said)"
+	diff -r v2 out.1d
+}
+
 @test "--delta of folders, through a link, from another root, with new, lost and unchanged files" {
 	versions f2
 	mkdir -p v1/a v2/a

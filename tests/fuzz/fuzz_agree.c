@@ -4,8 +4,10 @@
  * must keep its promises; what a decoder takes and its encoder writes must be taken again, as the
  * same bytes.
  */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "lib/base/text.h"
 #include "lib/coll/agreement/agree_wire.h"
@@ -13,6 +15,8 @@
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/piece_table.h"
 #include "lib/coll/agreement/terms.h"
+#include "lib/coll/files/update.h"
+#include "lib/data/digest.h"
 #include "lib/job/proto.h"
 #include "tests/fuzz/check.h"
 
@@ -246,7 +250,38 @@ static void decode_pieces(struct view v, int ranks)
 	piece_table_release(&t);
 }
 
+/* Bytes of a file are the base of others. */
+static void decode_moves(struct view v)
+{
+	struct listed_file file[3] = {{.bytes = 0}, {.bytes = 1000}, {.bytes = UINT64_C(1) << 40}};
+	const struct file_list files = {.files = file, .nfiles = 3};
+	const size_t n = view_left(&v) / UPDATE_MOVE_BYTES;
+	struct update u = {0};
+	struct err err = {0};
+	uint8_t piece[500], digest[DIGEST_BYTES], *again = calloc(n + 1, UPDATE_MOVE_BYTES);
+	const int zeros = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	CHECK(again && zeros >= 0);
+	const int ret = update_get_moves(&u.moves, &files, v.p, n, &err);
+	CHECK(ret == 0 || err.code == ERR_INTEGRITY);
+	update_put_moves(&u.moves, again);
+	CHECK(!u.moves.n || memcmp(again, v.p, u.moves.n * UPDATE_MOVE_BYTES) == 0);
+	for (size_t k = 0; ret == 0 && k < n && k < 20; k++) {
+		const struct update_move *m = &u.moves.list[k];
+		const uint64_t size = file[m->file].bytes, at = m->at - m->at % sizeof piece;
+		const struct update_piece p = {.f = (int)m->file,
+		                               .at = at,
+		                               .n = size - at < sizeof piece ? size - at
+		                                                             : sizeof piece};
+		CHECK(m->at + m->bytes <= size && update_has_moves(&u, (int)m->file));
+		CHECK(update_read_base(&u, zeros, "zeros", &p, piece, digest, &err) == 0);
+	}
+	close(zeros);
+	free(u.moves.list);
+	free(again);
+}
+
 #define MODE_PIECES 0xf5
+#define MODE_MOVES  0xf6
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -264,6 +299,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                                 .joint = mode & 128};
 	if (mode == MODE_PIECES) {
 		decode_pieces(v, ranks);
+		return 0;
+	}
+	if (mode == MODE_MOVES) {
+		decode_moves(v);
 		return 0;
 	}
 	switch (mode % 7) {

@@ -24,6 +24,7 @@ enum round {
 	ROUND_PIECES,
 	ROUND_LACKS_PIECES,
 	ROUND_OLD,
+	ROUND_MOVES,
 	ROUND_BASES,
 	ROUND_LENGTHS,
 };
@@ -170,7 +171,7 @@ int update_take(struct collective *c, int rank, struct view part, struct err *er
 	const size_t n = view_left(&part);
 	const uint8_t *p = view_bytes(&part, n);
 	const bool roots = round == ROUND_DIGESTS || round == ROUND_PIECES || round == ROUND_OLD ||
-	                   round == ROUND_LENGTHS;
+	                   round == ROUND_MOVES || round == ROUND_LENGTHS;
 	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LENGTHS || n > ROUND_BYTES ||
 	    (roots && n && rank != c->agreed.root))
 		return malformed(err, "ROUND", "files");
@@ -208,6 +209,12 @@ static bool includes(const uint8_t *all, const uint8_t *own, size_t n)
 	return ok;
 }
 
+static int malformed_answer(const struct collective *c, struct err *err)
+{
+	return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
+	                "a malformed ANSWER message (files)");
+}
+
 /* Exchange the @all bytes @bytes in as many rounds as they need: what this rank has, if it @sends,
  * becomes what all ranks have sent. */
 static int send_rounds(struct collective *c, enum round round, bool sends, uint8_t *bytes,
@@ -226,8 +233,7 @@ static int send_rounds(struct collective *c, enum round round, bool sends, uint8
 		if (coll_await_round(c->life, &b, "the files", &answer, err) < 0)
 			return -1;
 		if (view_left(&answer) != n || (sends && !includes(answer.p, bytes + at, n)))
-			return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
-			                "a malformed ANSWER message (files)");
+			return malformed_answer(c, err);
 		memcpy(bytes + at, answer.p, n);
 	}
 	return 0;
@@ -302,19 +308,50 @@ static int compare_pieces(struct collective *c, struct err *err)
 
 /* ---- coded pieces ---- */
 
+/* The digests of OLD's pieces, and then the number of moves. */
+static int send_old(struct collective *c, uint64_t *moves, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	const uint64_t n = u->npieces * DIGEST_BYTES;
+	const bool root = is_root(c);
+	if (!(u->of_old = err_calloc(n + sizeof *moves, 1, "the pieces", err)) ||
+	    (root && job_run_in_thread(c->life->job, update_digest_old, c, err) < 0))
+		return -1;
+	put_u64(u->of_old + n, u->moves.n);
+	if (send_rounds(c, ROUND_OLD, root, u->of_old, n + sizeof *moves, err) < 0)
+		return -1;
+	*moves = get_u64(u->of_old + n);
+	return update_takes_moves(c, *moves) ? 0 : malformed_answer(c, err);
+}
+
+static int send_moves(struct collective *c, uint64_t n, struct err *err)
+{
+	struct update_moves *moves = &c->transfer.update.moves;
+	struct err why = ERR_INIT;
+	uint8_t *bytes = err_calloc(n, UPDATE_MOVE_BYTES, "the tensors", err);
+	int ret = bytes ? 0 : -1;
+	if (ret == 0) {
+		update_put_moves(moves, bytes);
+		ret = send_rounds(c, ROUND_MOVES, is_root(c), bytes, n * UPDATE_MOVE_BYTES, err);
+	}
+	if (ret == 0 && !is_root(c) &&
+	    update_get_moves(moves, &c->agreed.root_files, bytes, n, &why) < 0)
+		ret = why.code == ERR_INTEGRITY ? malformed_answer(c, err) : err_pass(err, &why);
+	free(bytes);
+	return ret;
+}
+
 /* Which pieces of OLD do the ranks have? */
 static int compare_bases(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	const uint64_t n = u->npieces, bits = 2 * n + (uint64_t)c->agreed.size;
-	const bool root = is_root(c);
+	uint64_t moves;
 	if (!(u->bases = err_calloc(bits / 8 + 1, 1, "the pieces", err)) ||
 	    !(u->own_base = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
-	    !(u->of_old = err_calloc(n, DIGEST_BYTES, "the pieces", err)) ||
-	    (root && job_run_in_thread(c->life->job, update_digest_old, c, err) < 0) ||
-	    send_rounds(c, ROUND_OLD, root, u->of_old, n * DIGEST_BYTES, err) < 0)
+	    send_old(c, &moves, err) < 0 || (moves && send_moves(c, moves, err) < 0) ||
+	    (!is_root(c) && job_run_in_thread(c->life->job, update_find_bases, c, err) < 0))
 		return -1;
-	update_find_bases(c);
 	return send_rounds(c, ROUND_BASES, true, u->bases, (bits + 7) / 8, err);
 }
 
@@ -338,8 +375,7 @@ static int send_lengths(struct collective *c, struct err *err)
 		return -1;
 	for (int s = 0; s < UPDATE_STREAMS; s++)
 		if ((u->coded_bytes[s] = get_u64(lengths + 8 * s)) > most_coded(c))
-			return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
-			                "a malformed ANSWER message (files)");
+			return malformed_answer(c, err);
 	return 0;
 }
 
@@ -556,6 +592,8 @@ void update_release(struct collective *c)
 	free(u->own_base);
 	free(u->without_old);
 	free(u->in_part);
+	free(u->moves.list);
+	free(u->elements.list);
 	free(u->own);
 	free(u->said);
 	free(u->seen);

@@ -32,8 +32,23 @@
 #include "lib/base/err.h"
 
 struct collective;
+struct file_list;
 
 #define UPDATE_PIECE (1ull << 20) /* bytes; the last piece of a file may have fewer */
+
+/* Bytes of the root's file number @file from @at on, and their base: bytes of the old version. */
+struct update_move {
+	uint64_t file, at, bytes;
+	uint64_t from;  /* UPDATE_NOWHERE: they have none */
+	unsigned width; /* of elements; 0: not known */
+};
+#define UPDATE_NOWHERE    UINT64_MAX
+#define UPDATE_MOVE_BYTES 32 /* of a move in a message */
+/* In the order of files and bytes, and disjoint. */
+struct update_moves {
+	struct update_move *list;
+	size_t n;
+};
 
 enum update_stream { UPDATE_TO_ALL, UPDATE_WHOLE, UPDATE_STREAMS };
 
@@ -69,7 +84,10 @@ struct update {
 	size_t nruns, *first_run;
 	size_t nequal;  /* files that no rank lacks */
 	uint64_t equal; /* bytes of pieces that no rank lacks, in other files */
-	/* request.delta */
+	/* request.delta. The base of a file that has moves consists of these, and of zeros; that of
+	 * another file is the old version, at the same offsets. elements, at the root: the tensors
+	 * and their widths. */
+	struct update_moves moves, elements;
 	bool coded;                           /* the vectors are streams of coded pieces */
 	int spool[UPDATE_STREAMS];            /* of them; -1: none yet */
 	uint64_t coded_bytes[UPDATE_STREAMS]; /* of the streams */
@@ -131,11 +149,26 @@ int update_open_spool(struct update *, enum update_stream, struct err *err);
 int update_check_old(const struct collective *, struct err *err);
 /* The file of OLD for the root's file number @f: OLD, or in the folder OLD. -1: there is none. */
 int update_open_old(const struct collective *, int f);
-/* At the root: fill update.of_old. In such a thread. */
+/* At the root: find the moves, and fill update.of_old. In such a thread. */
 int update_digest_old(void *collective, struct err *err);
 
-/* update_group.c. Fill update.bases with this rank's bits, and own_base. */
-void update_find_bases(struct collective *);
+/* update_moves.c. At the root: fill update.moves and elements, by the headers of the files. */
+int update_find_moves(struct collective *, struct err *err);
+/* Does a rank take so many? Encode them, UPDATE_MOVE_BYTES each; decode @n. ERR_INTEGRITY: they do
+ * not fit the root's @files; the caller frees the list in either case. */
+bool update_takes_moves(const struct collective *, uint64_t n);
+void update_put_moves(const struct update_moves *, uint8_t *to);
+int update_get_moves(struct update_moves *, const struct file_list *files, const uint8_t *from,
+                     size_t n, struct err *err);
+bool update_has_moves(const struct update *, int f);
+/* Read the base of a piece from the old version @fd, and compute its digest. */
+int update_read_base(const struct update *, int fd, const char *path, const struct update_piece *,
+                     uint8_t *buf, uint8_t *digest, struct err *err);
+/* The width of most elements of the piece, from its beginning on; 0: not known. */
+unsigned update_width(const struct update *, const struct update_piece *);
+
+/* update_group.c. Fill update.bases with this rank's bits, and own_base. In such a thread. */
+int update_find_bases(void *collective, struct err *err);
 /* Does the rank lack pieces of OLD? Once the ranks have exchanged update.bases. */
 bool update_lacks_old(const struct collective *, int rank);
 /* List the ranks without OLD; add the vector among them and the root, if the second stream has

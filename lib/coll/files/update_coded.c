@@ -87,10 +87,11 @@ struct hashing {
 static int add_old(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct hashing *h = ctx;
-	if (p->at + p->n > h->old_bytes)
+	const struct update *u = &h->c->transfer.update;
+	if (h->old < 0 || (!update_has_moves(u, p->f) && p->at + p->n > h->old_bytes))
 		return 0;
-	return update_digest(h->old, h->c->request->delta, p->at, p->n, h->buf,
-	                     h->c->transfer.update.of_old + p->i * DIGEST_BYTES, err);
+	return update_read_base(u, h->old, h->c->request->delta, p, h->buf,
+	                        u->of_old + p->i * DIGEST_BYTES, err);
 }
 
 int update_digest_old(void *collective, struct err *err)
@@ -99,7 +100,7 @@ int update_digest_old(void *collective, struct err *err)
 	const uint64_t *first = c->transfer.update.first_piece;
 	struct hashing h = {c, -1, 0, err_malloc(UPDATE_PIECE, "staging", err)};
 	struct stat st;
-	int ret = h.buf ? 0 : -1;
+	int ret = h.buf ? update_find_moves(c, err) : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++) {
 		if (first[f] == first[f + 1])
 			continue;

@@ -220,8 +220,15 @@ static int read_piece(struct worker *k, const struct update_piece *p, const char
 static int read_base(struct worker *k, const struct update_piece *p, const char *path,
                      struct err *err)
 {
-	return read_again(k->old, path, p, k->w->c->transfer.update.of_old + p->i * DIGEST_BYTES,
-	                  k->base, err);
+	const struct update *u = &k->w->c->transfer.update;
+	uint8_t digest[DIGEST_BYTES];
+	if (k->old < 0)
+		return update_changed(path, err);
+	if (update_read_base(u, k->old, path, p, k->base, digest, err) < 0)
+		return -1;
+	return memcmp(digest, u->of_old + p->i * DIGEST_BYTES, sizeof digest) == 0
+	               ? 0
+	               : update_changed(path, err);
 }
 
 /* ---- encoding ---- */
@@ -247,8 +254,9 @@ static bool place(struct work *w, const struct taken *t, const size_t *n, uint64
 /* Code the piece into @to, with its head. Returns the bytes. */
 static size_t code(struct worker *k, const struct taken *t, bool based, uint8_t *to)
 {
+	const unsigned width = update_width(&k->w->c->transfer.update, &t->p);
 	const size_t n =
-	        coding_encode(k->coder, k->piece, based ? k->base : NULL, t->p.n, 0, to + HEAD);
+	        coding_encode(k->coder, k->piece, based ? k->base : NULL, t->p.n, width, to + HEAD);
 	put_u32(to, (uint32_t)n);
 	return HEAD + n;
 }

@@ -6,7 +6,9 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "lib/base/offload.h"
 #include "lib/coll/collective.h"
 
 static bool is_none(const uint8_t *digest)
@@ -15,21 +17,64 @@ static bool is_none(const uint8_t *digest)
 	return memcmp(digest, none, sizeof none) == 0;
 }
 
-void update_find_bases(struct collective *c)
+struct finding {
+	struct collective *c;
+	int old; /* with moves: the old version; -1: none */
+	const char *path;
+	uint8_t *buf;
+};
+
+/* Has this rank OLD's piece? */
+static bool has_base(const struct finding *f, const struct update_piece *p)
 {
-	struct update *u = &c->transfer.update;
-	for (uint64_t i = 0; i < u->npieces && c->agreed.rank != c->agreed.root; i++) {
-		const uint8_t *old = u->of_old + i * DIGEST_BYTES;
-		const bool has =
-		        !is_none(old) && memcmp(old, u->own + i * DIGEST_BYTES, DIGEST_BYTES) == 0;
-		if (has)
-			update_set_bit(u->own_base, i);
-		if (!update_bit(u->own_lacks, i))
-			continue;
-		update_set_bit(u->bases, 2 * i + has);
-		if (!has && !is_none(old))
-			update_set_bit(u->bases, 2 * u->npieces + (uint64_t)c->agreed.rank);
+	const struct update *u = &f->c->transfer.update;
+	const uint8_t *want = u->of_old + p->i * DIGEST_BYTES;
+	const uint8_t *own = u->own + p->i * DIGEST_BYTES;
+	uint8_t digest[DIGEST_BYTES];
+	struct err unread = ERR_INIT;
+	if (is_none(want))
+		return false;
+	if (!update_has_moves(u, p->f))
+		return memcmp(want, own, DIGEST_BYTES) == 0;
+	return f->old >= 0 &&
+	       update_read_base(u, f->old, f->path, p, f->buf, digest, &unread) == 0 &&
+	       memcmp(want, digest, DIGEST_BYTES) == 0;
+}
+
+static int find_base(void *ctx, const struct update_piece *p, struct err *err)
+{
+	const struct finding *f = ctx;
+	struct update *u = &f->c->transfer.update;
+	if (offload_stopped(err) < 0)
+		return -1;
+	if (!update_bit(u->own_lacks, p->i))
+		return 0;
+	const bool has = has_base(f, p);
+	if (has)
+		update_set_bit(u->own_base, p->i);
+	update_set_bit(u->bases, 2 * p->i + has);
+	if (!has && !is_none(u->of_old + p->i * DIGEST_BYTES))
+		update_set_bit(u->bases, 2 * u->npieces + (uint64_t)f->c->agreed.rank);
+	return 0;
+}
+
+int update_find_bases(void *collective, struct err *err)
+{
+	struct collective *c = collective;
+	struct finding of = {.c = c, .buf = err_malloc(UPDATE_PIECE, "staging", err)};
+	int ret = of.buf ? 0 : -1;
+	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++) {
+		const int file = files_place(c, 0, (size_t)f)->file;
+		of.path = sink_path(c->transfer.sink, file);
+		of.old = update_has_moves(&c->transfer.update, f)
+		                 ? sink_open_old(c->transfer.sink, file)
+		                 : -1;
+		ret = update_each_piece(c, f, find_base, &of, err);
+		if (of.old >= 0)
+			close(of.old);
 	}
+	free(of.buf);
+	return ret;
 }
 
 bool update_lacks_old(const struct collective *c, int rank)
