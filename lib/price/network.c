@@ -119,6 +119,16 @@ void network_settle(struct network *n, const struct price_model *base)
 		             n->port[h].ingress < n->slowest.ingress;
 }
 
+double network_rate(const struct network *n)
+{
+	const double slowest = larger(n->slowest.egress, n->slowest.ingress);
+	bool known = n->limited;
+
+	for (int h = 0; h < n->n; h++)
+		known |= n->host[h].found.from != NETWORK_UNKNOWN;
+	return known && n->n > 1 && slowest > 0 ? 1 / slowest : 0;
+}
+
 struct price_model network_model(const struct network *n, const struct price_model *m)
 {
 	struct price_model with = *m;

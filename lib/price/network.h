@@ -72,6 +72,10 @@ void network_settle(struct network *, const struct price_model *base);
  * count; 4^k ms from half of it to below twice of it. */
 double network_class(double round_trip);
 
+/* After network_settle: the bytes/s of the slowest port; 0: the rate of no port is known, or all
+ * ranks are on one host. */
+double network_rate(const struct network *);
+
 /* @m with what is known. It borrows the ports. */
 struct price_model network_model(const struct network *, const struct price_model *m);
 

@@ -235,6 +235,56 @@ sent() {
 	grep '"rank": *0' json | head -1 | sed 's/^\[0\] //' | jq -e '.equal_files == 11 and .digest == null' || fail "$(<json)"
 }
 
+# between_hosts OPTION...: src/ of rank 0 to out.1/ and out.2/, each on a host of its own
+between_hosts() {
+	collctl run -n 3 -- bash -c 'export COLLCTL_HOST_ID=host$COLLCTL_RANK
+		((COLLCTL_RANK)) && own=out.$COLLCTL_RANK/ || own=src/
+		exec "$0" broadcast --insecure --no-sync --raw-file --update --json "$@" src/ -o "$own"' "$COLLCTL" "$@" >json 2>said || fail "$(<said)"
+}
+
+# of_root FILTER: of the result of rank 0
+of_root() {
+	sed 's/^\[[0-9]\] //' json | jq -se "map(select(.rank == 0))[0] | $1" || fail "$(<json)"
+}
+
+@test "over a slow network, whose rate is known, what is sent is compressed where that saves; else it is not" {
+	mkdir -p src/a
+	seq 1 200000 >src/a/text # 1.3 MB
+	head -c 1200000 /dev/urandom >src/noise
+	: >src/empty
+	between_hosts # no rate is known
+	of_root '.plain_bytes == null'
+	assert_copies
+	rm -r out.1 out.2
+	between_hosts --link-rate 1Mbit
+	grep -q 'MiB of files are sent as .* that are compressed' said || fail "$(<said)"
+	of_root '.plain_bytes > 2400000 and .bytes < 2000000 and .bytes > 1200000'
+	assert_copies
+	between_hosts --link-rate 1Mbit
+	of_root '.equal_files == 3 and .bytes == 0'
+	rm -r out.2 # a piece that a rank lacks, and one that all lack
+	head -c 1100000 out.1/a/text >t
+	seq 1 100000 >>t
+	mv t src/a/text
+	between_hosts --link-rate 1Mbit --threads 3 --memory 1M
+	assert_copies
+	of_root '.plain_bytes > 2400000'
+	seq 1 300000 >src/a/text
+	between_hosts --link-rate 400Gbit # a fast one
+	of_root '.plain_bytes == null'
+	assert_copies
+	head -c 1500000 /dev/urandom >src/noise # saves nothing
+	between_hosts --link-rate 1Mbit
+	of_root '.plain_bytes == null'
+	assert_copies
+	seq 1 320000 >src/a/text
+	between_hosts --link-rate 1Mbit --dry-run
+	of_root '.plain_bytes == null'
+	TMPDIR=$PWD/none between_hosts --link-rate 1Mbit # no room
+	of_root '.plain_bytes == null'
+	assert_copies
+}
+
 # ---- --delta ----
 
 # versions DTYPE: OLD and src, weights of which some have changed a little

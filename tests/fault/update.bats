@@ -140,7 +140,7 @@ hostile() {
 	weights OLD
 	weights new 7
 	# no such kind, kinds of the root, a kind out of its turn, another number
-	for lie in 0:0:0 0:0:8 0:0:1 0:0:3 0:0:7 0:0:4 0:1:1 1:0:2 1:4:9 2:0:6; do
+	for lie in 0:0:0 0:0:10 0:0:8 0:0:1 0:0:3 0:0:7 0:0:4 0:1:1 1:0:2 1:4:9 2:0:6; do
 		cp OLD out.1
 		cp OLD out.2
 		hostile "$lie" --delta OLD

@@ -1,5 +1,6 @@
 /* What is known of the hosts' links before data move: the speed of interfaces, what several ranks
  * of a host say, the classes of round trips, and the prices that follow. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -148,6 +149,38 @@ TEST(one_host)
 }
 
 /* ---- round trips ---- */
+
+TEST(the_rate_of_the_slowest_port)
+{
+	const struct network_found fast = {.up = 1000 * MBIT,
+	                                   .down = 1000 * MBIT,
+	                                   .from = NETWORK_TOLD},
+	                           slow = {.up = 80 * MBIT,
+	                                   .down = 10 * MBIT,
+	                                   .from = NETWORK_INTERFACE},
+	                           limited = {.limit = 5000};
+	struct network n;
+	for (int hosts = 1; hosts <= 3; hosts++) {
+		assert_int_equal(network_init(&n, hosts, NULL), 0);
+		network_settle(&n, &price_default);
+		assert_true(network_rate(&n) == 0);
+		network_add(&n, 0, &fast);
+		network_settle(&n, &price_default);
+		if (hosts == 1) {
+			assert_true(network_rate(&n) == 0);
+			network_release(&n);
+			continue;
+		}
+		assert_true(fabs(network_rate(&n) / (1000 * MBIT * NETWORK_PAYLOAD) - 1) < 1e-9);
+		network_add(&n, 1, &slow);
+		network_settle(&n, &price_default);
+		assert_true(fabs(network_rate(&n) / (10 * MBIT * NETWORK_PAYLOAD) - 1) < 1e-9);
+		network_add(&n, 0, &limited);
+		network_settle(&n, &price_default);
+		assert_true(fabs(network_rate(&n) / 5000 - 1) < 1e-9);
+		network_release(&n);
+	}
+}
 
 TEST(round_trips_have_coarse_classes)
 {

@@ -27,6 +27,7 @@ enum round {
 	ROUND_MOVES,
 	ROUND_BASES,
 	ROUND_LENGTHS,
+	ROUND_CODES,
 };
 
 /* ---- the digests of files ---- */
@@ -128,7 +129,7 @@ static int find_lacks(void *ctx, struct err *err)
 		if (ret == 0)
 			find_old(c, f, buf);
 	}
-	if (c->request->delta && !coding_library())
+	if (c->request->delta ? !coding_library() : c->request->update && !update_can_decode(c))
 		update_set_bit(c->transfer.update.lacks, 2 * (uint64_t)c->agreed.root_files.nfiles);
 	free(buf);
 	return ret;
@@ -171,8 +172,8 @@ int update_take(struct collective *c, int rank, struct view part, struct err *er
 	const size_t n = view_left(&part);
 	const uint8_t *p = view_bytes(&part, n);
 	const bool roots = round == ROUND_DIGESTS || round == ROUND_PIECES || round == ROUND_OLD ||
-	                   round == ROUND_MOVES || round == ROUND_LENGTHS;
-	if (part.failed || round < ROUND_DIGESTS || round > ROUND_LENGTHS || n > ROUND_BYTES ||
+	                   round == ROUND_MOVES || round == ROUND_LENGTHS || round == ROUND_CODES;
+	if (part.failed || round < ROUND_DIGESTS || round > ROUND_CODES || n > ROUND_BYTES ||
 	    (roots && n && rank != c->agreed.root))
 		return malformed(err, "ROUND", "files");
 	if (!u->said && !(u->said = err_calloc(size, sizeof *u->said, "the files", err)))
@@ -244,6 +245,21 @@ static bool is_root(const struct collective *c)
 	return c->agreed.rank == c->agreed.root;
 }
 
+/* What the ranks lack, and what the coordinator knows of the network. */
+static int send_lacks(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	const uint64_t n = (2 * (uint64_t)c->agreed.root_files.nfiles + 1 + 7) / 8;
+	const double rate = job_coordinator(c->life->job) == c->agreed.rank
+	                            ? network_rate(&c->planner.network)
+	                            : 0;
+	put_u64(u->lacks + n, (uint64_t)rate);
+	if (send_rounds(c, ROUND_LACKS, true, u->lacks, n + sizeof u->rate, err) < 0)
+		return -1;
+	u->rate = get_u64(u->lacks + n);
+	return 0;
+}
+
 static int compare_files(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
@@ -256,7 +272,23 @@ static int compare_files(struct collective *c, struct err *err)
 		return -1;
 	if (job_run_in_thread(c->life->job, find_lacks, c, err) < 0)
 		return -1;
-	return send_rounds(c, ROUND_LACKS, true, u->lacks, (2 * n + 1 + 7) / 8, err);
+	return send_lacks(c, err);
+}
+
+/* Are pieces coded, if there are any? */
+static int choose_coding(struct collective *c, struct err *err)
+{
+	struct update *u = &c->transfer.update;
+	u->codes = c->request->delta;
+	if (u->codes || !update_may_compress(c))
+		return 0;
+	if (is_root(c) && job_run_in_thread(c->life->job, update_try_coding, c, err) < 0)
+		return -1;
+	uint8_t codes = u->codes;
+	if (send_rounds(c, ROUND_CODES, is_root(c), &codes, sizeof codes, err) < 0)
+		return -1;
+	u->codes = codes;
+	return 0;
 }
 
 /* ---- pieces ---- */
@@ -264,7 +296,7 @@ static int compare_files(struct collective *c, struct err *err)
 /* The most bytes of a piece in tables. */
 #define PIECE_MEMORY (4 * DIGEST_BYTES)
 
-/* Files that a rank lacks have pieces, if they are coded, or each rank has an old version. */
+/* Files that a rank lacks have pieces, if these are coded, or each rank has an old version. */
 static void count_pieces(struct collective *c)
 {
 	struct update *u = &c->transfer.update;
@@ -273,7 +305,7 @@ static void count_pieces(struct collective *c)
 		const uint64_t bytes = c->agreed.root_files.files[f].bytes;
 		u->first_piece[f] = n;
 		if (update_bit(u->lacks, 2 * (uint64_t)f) &&
-		    (c->request->delta || !update_bit(u->lacks, 2 * (uint64_t)f + 1)))
+		    (u->codes || !update_bit(u->lacks, 2 * (uint64_t)f + 1)))
 			n += bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
 	}
 	/* All ranks have the same plan. A dry run reads contents only with --checksum. */
@@ -348,8 +380,11 @@ static int compare_bases(struct collective *c, struct err *err)
 	const uint64_t n = u->npieces, bits = 2 * n + (uint64_t)c->agreed.size;
 	uint64_t moves;
 	if (!(u->bases = err_calloc(bits / 8 + 1, 1, "the pieces", err)) ||
-	    !(u->own_base = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
-	    send_old(c, &moves, err) < 0 || (moves && send_moves(c, moves, err) < 0) ||
+	    !(u->own_base = err_calloc(n / 8 + 1, 1, "the pieces", err)))
+		return -1;
+	if (!c->request->delta)
+		return 0;
+	if (send_old(c, &moves, err) < 0 || (moves && send_moves(c, moves, err) < 0) ||
 	    (!is_root(c) && job_run_in_thread(c->life->job, update_find_bases, c, err) < 0))
 		return -1;
 	return send_rounds(c, ROUND_BASES, true, u->bases, (bits + 7) / 8, err);
@@ -480,10 +515,11 @@ static void note(const struct collective *c)
 	if (u->nequal || u->equal)
 		coll_note(c->life, level, "%zu of %d files%s are as the root's: not sent",
 		          u->nequal, c->agreed.root_files.nfiles, more);
-	if (u->coded)
-		coll_note(c->life, level, "%s of files are sent as %s of differences",
+	if (u->coded && u->plain_bytes)
+		coll_note(c->life, level, "%s of files are sent as %s %s",
 		          size_text(u->plain_bytes, bytes),
-		          size_text(u->coded_bytes[UPDATE_TO_ALL], coded));
+		          size_text(u->coded_bytes[UPDATE_TO_ALL], coded),
+		          c->request->delta ? "of differences" : "that are compressed");
 	if (u->nwithout)
 		note_without(c, level);
 }
@@ -521,13 +557,13 @@ static int agree(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	const size_t n = (size_t)c->agreed.root_files.nfiles + 1;
-	if (!(u->lacks = err_calloc(n, 1, "the files", err)) ||
+	if (!(u->lacks = err_calloc(n + sizeof u->rate, 1, "the files", err)) ||
 	    !(u->seen = err_calloc(n, sizeof *u->seen, "the files", err)) ||
 	    !(u->first_piece = err_calloc(n, sizeof *u->first_piece, "the files", err)) ||
 	    !(u->first_run = err_calloc(n, sizeof *u->first_run, "the files", err)))
 		return -1;
-	if (compare_files(c, err) < 0 || compare_pieces(c, err) < 0 ||
-	    (c->request->delta && u->npieces && code_pieces(c, err) < 0))
+	if (compare_files(c, err) < 0 || choose_coding(c, err) < 0 || compare_pieces(c, err) < 0 ||
+	    (u->codes && u->npieces && code_pieces(c, err) < 0))
 		return -1;
 	return shrink(c, err);
 }

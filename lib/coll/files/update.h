@@ -18,6 +18,9 @@
  * pieces of OLD get a second stream, a vector among them and the root, with the pieces that are
  * differences in the first stream, coded by themselves.
  *
+ * Without --delta, pieces are coded in the same way, by themselves, if the network is so slow that
+ * this takes less time than it saves (update_compress.c).
+ *
  * Internal to lib/coll; see collective.h.
  */
 #ifndef COLLCTL_COLL_FILES_UPDATE_H
@@ -61,7 +64,8 @@ struct update {
 	struct buf answer;
 	/* Bits, the lowest first. Of this rank, and then of any rank: */
 	uint8_t *lacks; /* [2 * files + 1]: the file is not as the root's; there is no old version;
-	                   at the end: there is no libzstd */
+	                   at the end: it cannot decode what is compressed */
+	uint64_t rate;  /* bytes/s of the slowest port between hosts; 0: not known */
 	uint8_t *lacks_piece; /* [npieces] */
 	/* With --delta, two for each piece: a rank that lacks it does not have OLD's; one that
 	 * lacks it has OLD's. Then one for each rank: it lacks pieces, and OLD's, which exist. */
@@ -84,6 +88,7 @@ struct update {
 	size_t nruns, *first_run;
 	size_t nequal;  /* files that no rank lacks */
 	uint64_t equal; /* bytes of pieces that no rank lacks, in other files */
+	bool codes;     /* pieces are coded, if there are any */
 	/* request.delta. The base of a file that has moves consists of these, and of zeros; that of
 	 * another file is the old version, at the same offsets. elements, at the root: the tensors
 	 * and their widths. */
@@ -138,6 +143,13 @@ int update_each_piece(const struct collective *, int f, update_visit *fn, void *
 int update_digest_pieces(void *collective, struct err *err);
 int update_find_pieces(void *collective, struct err *err);
 int update_copy_pieces(void *collective, struct err *err);
+
+/* update_compress.c. Has this rank libzstd, if it lacks files, and room for a spool? */
+bool update_can_decode(const struct collective *);
+/* Once the ranks have exchanged update.lacks: the root decides whether pieces are compressed. It
+ * sets update.codes, in such a thread. */
+bool update_may_compress(const struct collective *);
+int update_try_coding(void *collective, struct err *err);
 
 /* update_coded.c. Read and write coded pieces, in the spool; open it, unless it is open. */
 int update_read_coded(const struct update *, enum update_stream, void *buf, uint64_t pos,

@@ -1,7 +1,8 @@
 /*
- * --delta: the root's pieces become coded pieces in the spool, and those become pieces of the
- * outputs, on several threads. Each takes the next piece, in the order of the stream, and an
- * encoder waits with its coded piece until those before it have their places. See update.h.
+ * --delta, and compressed pieces: the root's pieces become coded pieces in the spool, and those
+ * become pieces of the outputs, on several threads. Each takes the next piece, in the order of the
+ * stream, and an encoder waits with its coded piece until those before it have their places. See
+ * update.h.
  */
 #include "lib/coll/files/update.h"
 
@@ -183,18 +184,25 @@ static void close_old(struct worker *k)
 	k->f = -1;
 }
 
+/* The old version of file @f. */
+static int open_old(const struct worker *k, int f)
+{
+	const struct collective *c = k->w->c;
+	if (k->w->encodes)
+		return c->request->delta ? update_open_old(c, f) : -1;
+	if (k->in) /* the root has all pieces */
+		return -1;
+	return sink_open_old(c->transfer.sink, files_place(c, 0, (size_t)f)->file);
+}
+
 static void open_file(struct worker *k, int f)
 {
-	const struct work *w = k->w;
 	if (k->f == f)
 		return;
 	close_old(k);
 	k->f = f;
-	k->in = files_listed_input(w->c, f);
-	k->old =
-	        w->encodes ? update_open_old(w->c, f)
-	        : k->in    ? -1
-	                : sink_open_old(w->c->transfer.sink, files_place(w->c, 0, (size_t)f)->file);
+	k->in = files_listed_input(k->w->c, f);
+	k->old = open_old(k, f);
 }
 
 /* Read a piece that the ranks have compared: it has the digest @want. */

@@ -148,8 +148,8 @@ S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR
   .min = 1024, .max = INT64_MAX)
 S(RESOURCES, "link-rate", 0, "UP[,DOWN]", LINK, settings.link.up, FOR_MOVES | FOR_BENCH,
   "rate at which this rank's host sends to other hosts and, if it differs, receives, for the "
-  "choice "
-  "of the algorithm: 1Gbit, 200Mbit,1Gbit (default: that of its interface, if known)",
+  "choice of the algorithm, and of compression: 1Gbit, 200Mbit,1Gbit (default: that of its "
+  "interface, if known)",
   .min = 1024, .max = INT64_MAX, .other = AT(settings.link.down))
 S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
   "threads that encrypt, add and copy, at most one for each stream (auto: the processors that "
