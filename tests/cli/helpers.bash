@@ -57,7 +57,7 @@ common_setup() {
 	done
 	unset RANK WORLD_SIZE LOCAL_RANK MASTER_ADDR MASTER_PORT JOB_COMPLETION_INDEX PBS_NODEFILE PBS_JOBID LSB_JOBID
 	unset http_proxy HTTP_PROXY https_proxy HTTPS_PROXY all_proxy ALL_PROXY
-	export LC_ALL=C TERM=xterm no_proxy='*'
+	export LC_ALL=C TERM=xterm no_proxy='*' XDG_CACHE_HOME=$BATS_TEST_TMPDIR.cache
 	# A hang becomes a failure that tells what it waited for, long before the test's time limit.
 	export COLLCTL_JOIN_TIMEOUT=120s COLLCTL_TIMEOUT=100s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM

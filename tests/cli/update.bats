@@ -175,6 +175,68 @@ sent() {
 	assert_copies
 }
 
+# clock: a library under which the clock is 1,000 s ahead and, with NO_READ=1, files of 3,000,000 bytes cannot be read
+clock() {
+	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -shared -fPIC -o clock.so -xc - <<-'END' || fail 'no compiler'
+		#include <errno.h>
+		#include <stdlib.h>
+		#include <sys/stat.h>
+		#include <sys/syscall.h>
+		#include <time.h>
+		#include <unistd.h>
+		int clock_gettime(clockid_t clock, struct timespec *ts)
+		{
+			const int ret = (int)syscall(SYS_clock_gettime, clock, ts);
+			if (clock == CLOCK_REALTIME)
+				ts->tv_sec += 1000;
+			return ret;
+		}
+		ssize_t pread64(int fd, void *buf, size_t n, off_t at)
+		{
+			struct stat st;
+			if (getenv("NO_READ") && fstat(fd, &st) == 0 && st.st_size == 3000000) {
+				errno = EIO;
+				return -1;
+			}
+			return syscall(SYS_pread64, fd, buf, n, at);
+		}
+		ssize_t pread(int fd, void *buf, size_t n, off_t at) { return pread64(fd, buf, n, at); }
+	END
+}
+
+@test "--checksum: digests of files that have not changed are those of an earlier job; a table that lies changes nothing" {
+	no_sanitizers 'they do not work under LD_PRELOAD'
+	ldd "$COLLCTL" >/dev/null 2>&1 || skip 'a static program takes no LD_PRELOAD'
+	clock
+	local how
+	local -x table=$XDG_CACHE_HOME/collctl/digests # for eval
+	again() { # OPTION...
+		collctl run -n 2 -- env LD_PRELOAD="$PWD/clock.so" bash -c '((COLLCTL_RANK)) && o=copy || o=src
+			exec "$0" broadcast -v --insecure --no-sync --raw-file --update --checksum "$@" src -o "$o"' "$COLLCTL" "$@" >said 2>&1
+	}
+	head -c 3000000 /dev/urandom >src
+	again || fail "$(<said)"
+	again || fail "$(<said)" # the copy is entered, too
+	NO_READ=1 again || fail "$(<said)"
+	[[ $(grep -c 'the digests of 2.9 MiB are an earlier job.s' said) == 2 ]] || fail "$(<said)"
+	grep -q '1 of 1 files are as the root.s' said
+	NO_READ=1 again --no-digest-cache && fail "$(<said)"
+	printf Z | dd of=copy bs=1 seek=1500000 conv=notrunc status=none
+	again || fail "$(<said)"
+	grep -q '0 of 1 files, and 1.9 MiB of others' said || fail "$(<said)"
+	cmp src copy
+	# Tables of all kinds.
+	for how in 'cp src "$table"' 'truncate -s 100 "$table"' 'truncate -s 1G "$table"' 'yes | head -c 70000000 >"$table"' 'rm "$table"; ln -s "$PWD/victim" "$table"' \
+		'rm "$table"; mkdir "$table"' 'rmdir "$table"; mkfifo "$table"' 'rm -r "${table%/*}"; : >"${table%/*}"'; do
+		eval "$how"
+		printf Y | dd of=copy bs=1 seek=1500000 conv=notrunc status=none
+		touch -r src copy
+		again || fail "$how: $(<said)"
+		cmp src copy
+	done
+	[[ ! -e victim ]]
+}
+
 @test "the same size and time, and another content: left as it is without --checksum, as the manual says" {
 	make_folder
 	send src/

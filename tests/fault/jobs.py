@@ -402,7 +402,7 @@ class Tools:
         self.patience = 10 if self.sanitized else 6
         self.limit = 240
         self.environment = {k: v for k, v in os.environ.items() if not k.startswith("COLLCTL")}
-        self.environment.update(LC_ALL="C", no_proxy="*")
+        self.environment.update(LC_ALL="C", no_proxy="*", XDG_CACHE_HOME=os.path.join(tempfile.gettempdir(), "cache"))
 
 
 def one(tools, seed):

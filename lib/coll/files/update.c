@@ -32,40 +32,17 @@ enum round {
 
 /* ---- the digests of files ---- */
 
-/* The digest of the first @bytes of @fd, unless it has fewer. */
-static int digest_file(int fd, const char *path, uint64_t bytes, uint8_t *buf, uint8_t *digest,
-                       struct err *err)
-{
-	XXH3_state_t *state = XXH3_createState();
-	XXH128_canonical_t c;
-	int ret = state ? 0 : err_nomem(err, "a digest", 0);
-	if (ret == 0)
-		XXH3_128bits_reset(state);
-	for (uint64_t at = 0, n; ret == 0 && at < bytes; at += n) {
-		n = bytes - at < STAGING ? bytes - at : STAGING;
-		ret = offload_stopped(err);
-		if (ret == 0)
-			ret = input_pread(fd, path, buf, n, at, err);
-		if (ret == 0)
-			XXH3_128bits_update(state, buf, n);
-	}
-	if (ret == 0) {
-		XXH128_canonicalFromHash(&c, XXH3_128bits_digest(state));
-		memcpy(digest, c.digest, DIGEST_BYTES);
-	}
-	XXH3_freeState(state);
-	return ret;
-}
-
 /* At the root. */
 static int digest_inputs(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
-	uint8_t *digest = c->transfer.update.of_files, *buf = err_malloc(STAGING, "staging", err);
+	struct update *u = &c->transfer.update;
+	uint8_t *digest = u->of_files, *buf = err_malloc(UPDATE_PIECE, "staging", err);
 	int ret = buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++, digest += DIGEST_BYTES) {
 		const struct dataset_file *in = files_listed_input(c, f);
-		ret = digest_file(in->fd, in->name, in->size, buf, digest, err);
+		const struct update_source source = update_source_of(u, in->fd, in->name);
+		ret = update_digest_file(u, &source, in->size, buf, digest, err);
 	}
 	free(buf);
 	return ret;
@@ -74,7 +51,7 @@ static int digest_inputs(void *ctx, struct err *err)
 /* ---- what this rank lacks ---- */
 
 /* Is the old file @fd, at the path of the sink's file @file, as the root's file @f? */
-static bool is_equal(const struct collective *c, int f, int file, int fd, uint8_t *buf)
+static bool is_equal(struct collective *c, int f, int file, int fd, uint8_t *buf)
 {
 	const struct listed_file *want = &c->agreed.root_files.files[f];
 	const struct sink_attributes as = files_attributes(c, want);
@@ -95,7 +72,9 @@ static bool is_equal(const struct collective *c, int f, int file, int fd, uint8_
 	if (!c->request->checksum)
 		return st.st_mtim.tv_sec == as.modified.tv_sec &&
 		       st.st_mtim.tv_nsec == as.modified.tv_nsec;
-	return digest_file(fd, want->name, want->bytes, buf, digest, &ignored) == 0 &&
+	const struct update_source source = update_source_of(&c->transfer.update, fd, want->name);
+	return update_digest_file(&c->transfer.update, &source, want->bytes, buf, digest,
+	                          &ignored) == 0 &&
 	       memcmp(digest, of_files + (size_t)f * DIGEST_BYTES, DIGEST_BYTES) == 0;
 }
 
@@ -122,7 +101,7 @@ static void find_old(struct collective *c, int f, uint8_t *buf)
 static int find_lacks(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
-	uint8_t *buf = err_malloc(STAGING, "staging", err);
+	uint8_t *buf = err_malloc(UPDATE_PIECE, "staging", err);
 	int ret = buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0 && c->transfer.sink; f++) {
 		ret = offload_stopped(err);
@@ -510,6 +489,9 @@ static void note(const struct collective *c)
 	const struct update *u = &c->transfer.update;
 	const int level = c->agreed.rank == 0 ? 0 : 1;
 	char bytes[UNITS_TEXT], coded[UNITS_TEXT], more[64] = "";
+	if (u->cached)
+		coll_note(c->life, 1, "the digests of %s are an earlier job's",
+		          size_text(u->cached, bytes));
 	if (u->equal)
 		snprintf(more, sizeof more, ", and %s of others", size_text(u->equal, bytes));
 	if (u->nequal || u->equal)
@@ -578,7 +560,11 @@ int update_agree(struct collective *c, struct err *err)
 		return -1;
 	if (c->agreed.size == 1)
 		return 0;
+	u->cache.fd = -1;
+	if (!c->request->no_digest_cache)
+		digest_cache_open(&u->cache);
 	const int ret = agree(c, err);
+	digest_cache_close(&u->cache);
 	u->over = true;
 	return ret;
 }

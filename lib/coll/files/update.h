@@ -33,6 +33,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/data/digest_cache.h"
 
 struct collective;
 struct file_list;
@@ -72,8 +73,10 @@ struct update {
 	uint8_t *bases;
 	/* With --delta, of this rank alone: [npieces] */
 	uint8_t *own_lacks, *own_base;
-	uint8_t *in_part;  /* [npieces]: this rank's part has the piece */
-	struct stat *seen; /* [files]: this rank's files, as compared, if they are equal */
+	uint8_t *in_part;          /* [npieces]: this rank's part has the piece */
+	struct digest_cache cache; /* open while the ranks compare */
+	uint64_t cached;           /* bytes whose digests were in it */
+	struct stat *seen;         /* [files]: this rank's files, as compared, if they are equal */
 	/* Digests, DIGEST_BYTES each. Of OLD's pieces zeros are: OLD has no such piece; of this
 	 * rank's likewise. */
 	uint8_t *of_files;                 /* [files]: of the root's */
@@ -117,14 +120,28 @@ int update_take(struct collective *, int rank, struct view part, struct err *err
 void update_answer(struct collective *, struct buf *out);
 void update_release(struct collective *);
 
-/* update_pieces.c. The digest of @buf[n]. */
+/* update_digests.c. The digest of @buf[n]. */
 void update_hash(const void *buf, uint64_t n, uint8_t *digest);
 /* Read @n bytes of the file at @path, and compute their digest. */
 int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *buf, uint8_t *digest,
                   struct err *err);
 /* Set that the file at @path has changed since the ranks compared it: ERR_INPUT. Returns -1. */
 int update_changed(const char *path, struct err *err);
-/* A piece of the root's file @f: number @i of all, @n bytes from byte @at on. */
+/* A file whose digests the ranks compare. */
+struct update_source {
+	int fd;           /* -1: none */
+	const char *path; /* for messages */
+	struct digest_key key;
+};
+struct update_source update_source_of(const struct update *, int fd, const char *path);
+/* As update_digest, but reads nothing if the digest is in the cache: then @buf stays as it is. */
+int update_digest_once(struct update *, const struct update_source *, uint64_t at, uint64_t n,
+                       uint8_t *buf, uint8_t *digest, struct err *err);
+/* The digest of its first @bytes, unless it has fewer, likewise. @buf: UPDATE_PIECE bytes. */
+int update_digest_file(struct update *, const struct update_source *, uint64_t bytes, uint8_t *buf,
+                       uint8_t *digest, struct err *err);
+
+/* update_pieces.c. A piece of the root's file @f: number @i of all, @n bytes from byte @at on. */
 struct update_piece {
 	int f;
 	uint64_t i, at, n;

@@ -11,22 +11,6 @@
 #include "lib/coll/collective.h"
 #include "lib/data/files/input.h"
 
-void update_hash(const void *buf, uint64_t n, uint8_t *digest)
-{
-	XXH128_canonical_t c;
-	XXH128_canonicalFromHash(&c, XXH3_128bits(buf, n));
-	memcpy(digest, c.digest, DIGEST_BYTES);
-}
-
-int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *buf, uint8_t *digest,
-                  struct err *err)
-{
-	if (offload_stopped(err) < 0 || input_pread(fd, path, buf, n, at, err) < 0)
-		return -1;
-	update_hash(buf, n, digest);
-	return 0;
-}
-
 struct update_piece update_piece_of(const struct collective *c, int f, uint64_t i)
 {
 	const uint64_t bytes = c->agreed.root_files.files[f].bytes;
@@ -59,24 +43,26 @@ int update_changed(const char *path, struct err *err)
 
 struct hashing {
 	struct collective *c;
-	const struct dataset_file *in;
+	struct update_source in;
 	uint8_t *buf;
 };
 
 static int add_digest(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct hashing *h = ctx;
-	return update_digest(h->in->fd, h->in->name, p->at, p->n, h->buf,
-	                     h->c->transfer.update.of_pieces + p->i * DIGEST_BYTES, err);
+	struct update *u = &h->c->transfer.update;
+	return update_digest_once(u, &h->in, p->at, p->n, h->buf,
+	                          u->of_pieces + p->i * DIGEST_BYTES, err);
 }
 
 int update_digest_pieces(void *collective, struct err *err)
 {
 	struct collective *c = collective;
-	struct hashing h = {c, NULL, err_malloc(UPDATE_PIECE, "staging", err)};
+	struct hashing h = {.c = c, .buf = err_malloc(UPDATE_PIECE, "staging", err)};
 	int ret = h.buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++) {
-		h.in = files_listed_input(c, f);
+		const struct dataset_file *in = files_listed_input(c, f);
+		h.in = update_source_of(&c->transfer.update, in->fd, in->name);
 		ret = update_each_piece(c, f, add_digest, &h, err);
 	}
 	free(h.buf);
@@ -89,20 +75,20 @@ struct old_file {
 	struct collective *c;
 	int file; /* in the sink */
 	struct found {
-		int fd; /* -1: there is none */
+		struct update_source in;
 		uint64_t bytes;
 	} old, part;
 	uint8_t *buf;
 };
 
-/* Read a piece to o->buf. Sets @digest to zeros if @from does not have it. */
-static void read_piece(const struct old_file *o, const struct found *from,
-                       const struct update_piece *p, uint8_t *digest)
+/* The digest of a piece of @from; zeros if @from does not have it. */
+static void find_digest(const struct old_file *o, const struct found *from,
+                        const struct update_piece *p, uint8_t *digest)
 {
 	struct err unread = ERR_INIT;
-	if (from->fd < 0 || p->at + p->n > from->bytes ||
-	    update_digest(from->fd, sink_path(o->c->transfer.sink, o->file), p->at, p->n, o->buf,
-	                  digest, &unread) < 0)
+	if (from->in.fd < 0 || p->at + p->n > from->bytes ||
+	    update_digest_once(&o->c->transfer.update, &from->in, p->at, p->n, o->buf, digest,
+	                       &unread) < 0)
 		memset(digest, 0, DIGEST_BYTES);
 }
 
@@ -125,12 +111,12 @@ static int find_piece(void *ctx, const struct update_piece *p, struct err *err)
 	uint8_t *own = u->own + p->i * DIGEST_BYTES, digest[DIGEST_BYTES];
 	if (offload_stopped(err) < 0)
 		return -1;
-	read_piece(o, &o->part, p, digest);
+	find_digest(o, &o->part, p, digest);
 	const bool in_part = is_equal(o, p, digest);
 	if (in_part)
 		update_set_bit(u->in_part, p->i);
 	if (!in_part || o->c->request->delta) /* --delta compares it with OLD's */
-		read_piece(o, &o->old, p, own);
+		find_digest(o, &o->old, p, own);
 	if (!in_part && !is_equal(o, p, own) && !is_elsewhere(o))
 		update_set_bit(u->lacks_piece, p->i);
 	return 0;
@@ -159,22 +145,26 @@ static int copy_piece(void *ctx, const struct update_piece *p, struct err *err)
 	const struct update *u = &o->c->transfer.update;
 	struct sink *sink = o->c->transfer.sink;
 	uint8_t digest[DIGEST_BYTES];
+	struct err why = ERR_INIT;
 	if (offload_stopped(err) < 0)
 		return -1;
 	if (update_bit(u->lacks_piece, p->i) || is_elsewhere(o))
 		return 0;
 	if (update_bit(u->in_part, p->i))
 		return update_check_in_place(o->c, o->file, p, o->buf, err);
-	read_piece(o, &o->old, p, digest);
-	if (is_equal(o, p, digest))
+	if (p->at + p->n <= o->old.bytes &&
+	    update_digest(o->old.in.fd, o->old.in.path, p->at, p->n, o->buf, digest, &why) == 0 &&
+	    is_equal(o, p, digest))
 		return sink_pwrite(sink, o->file, o->buf, p->n, p->at, err);
 	return update_changed(sink_path(sink, o->file), err);
 }
 
-static struct found found(int fd)
+static struct found found(const struct old_file *o, int fd)
 {
+	const char *path = sink_path(o->c->transfer.sink, o->file);
 	struct stat st;
-	return (struct found){fd, fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0};
+	return (struct found){.in = update_source_of(&o->c->transfer.update, fd, path),
+	                      .bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0};
 }
 
 /* Call @fn for each piece of all files that have pieces, with the old version open and, with
@@ -191,11 +181,11 @@ static int each_old(struct collective *c, bool parts, update_visit *fn, struct e
 			o.file = files_place(c, k, (size_t)f)->file;
 			if (sink_fate(sink, o.file) == SINK_KEEP) /* the root's input */
 				continue;
-			o.old = found(update_takes_old(c) ? sink_open_old(sink, o.file) : -1);
-			o.part = found(parts ? sink_open_part(sink, o.file) : -1);
+			o.old = found(&o, update_takes_old(c) ? sink_open_old(sink, o.file) : -1);
+			o.part = found(&o, parts ? sink_open_part(sink, o.file) : -1);
 			ret = update_each_piece(c, f, fn, &o, err);
-			if (o.old.fd >= 0)
-				close(o.old.fd);
+			if (o.old.in.fd >= 0)
+				close(o.old.in.fd);
 		}
 	free(o.buf);
 	return ret;

@@ -80,8 +80,9 @@ struct coll_request {
 	bool checksum; /* with update: compare digests, and not sizes and times */
 	bool force;    /* replace the target of an output that is a symbolic link; replace existing
 	                  files whose names another rank chooses */
-	bool no_sync;  /* do not wait until the output is on disk */
-	bool stats;    /* look for NaN and Inf in the inputs */
+	bool no_digest_cache; /* without digest_cache.h */
+	bool no_sync;         /* do not wait until the output is on disk */
+	bool stats;           /* look for NaN and Inf in the inputs */
 	bool same; /* verify: all files of all ranks must be equal, not only those with one index */
 
 	enum reduce_op op;         /* REDUCE_SUM if the collective has no operation */

@@ -111,6 +111,9 @@ S(FILES, "resume", 0, NULL, FLAG, resume, FOR_UPDATE,
   .agree = FOR_UPDATE)
 S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_UPDATE,
   "with --update, compare digests of the files, and not their times", .agree = FOR_UPDATE)
+S(FILES, "no-digest-cache", 0, NULL, FLAG, no_digest_cache, FOR_UPDATE,
+  "read files whose digests an earlier job has stored in ~/.cache/collctl/digests, too, and store "
+  "none")
 S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,
   "file format (default: by extension)", .choices = format_choices + 1, .once = true)
 S(FILES, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_INPUT,
