@@ -14,36 +14,9 @@
  */
 #include "algorithms/parts/blocks.h"
 
-static void emit(struct sched_builder *b, const struct coll_args *a)
-{
-	const struct sched_span work = sched_work(b), own = span_add(work, a->off[a->rank]);
-
-	if (a->joint)
-		joint_reduce_scatter(b, a, own);
-	else
-		direct_reduce_scatter(b, a, work, own);
-	direct_allgather(b, a, work);
-}
-
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	const double p = a->size;
-
-	*c = (struct coll_cost){
-	        .rounds = 2,
-	        .messages = 2 * (p - 1),
-	        .sent = 2 * (p - 1) / p,
-	        .received = 2 * (p - 1) / p,
-	        .reduced = (p - 1) / p,
-	};
-	if (a->joint) {
-		const struct joint_load l = joint_load_of(a, -1);
-
-		c->messages = (l.most + 1) * (p - 1);
-		c->sent = (l.most + 1) * (p - 1) / p;
-		c->received = (l.all - l.least + p - 1) / p;
-		c->reduced = (l.all - 1) / p;
-	}
+	direct_allreduce_cost(a, 1.0 / a->size, c);
 }
 
 const struct coll_algorithm allreduce_direct = {
@@ -56,5 +29,5 @@ const struct coll_algorithm allreduce_direct = {
         .source = "Chan, Heimlich, Purkayastha, van de Geijn, CCPE 2007",
         .flags = COLL_ORDERED | COLL_FINAL | COLL_JOINT,
         .cost = cost,
-        .emit = emit,
+        .emit = direct_allreduce,
 };

@@ -203,6 +203,15 @@ void direct_reduce_scatter(struct sched_builder *b, const struct coll_args *a,
                            struct sched_span work, struct sched_span result);
 void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct sched_span work);
 
+/* direct.c: add rank @q's contribution to @acc; this rank's is at @mine. @first: it is the first
+ * one. */
+void direct_add(struct sched_builder *b, const struct coll_args *a, int q, bool first,
+                struct sched_span acc, struct sched_span mine, uint64_t len);
+/* direct.c: the two phases, also of a joint operation; and their cost, if the largest block is
+ * @part of the vector. */
+void direct_allreduce(struct sched_builder *b, const struct coll_args *a);
+void direct_allreduce_cost(const struct coll_args *a, double part, struct coll_cost *c);
+
 /* direct.c, for joint operations (COLL_JOINT). Send the range @r of each of my inputs to @peer, as
  * it is; receive the range @r of all contributions into scratch, and join them to @result; both,
  * for the blocks of a reduce-scatter. */

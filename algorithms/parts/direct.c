@@ -27,15 +27,14 @@
  */
 #include "algorithms/parts/blocks.h"
 
-/* Add rank @q's contribution to mine, @mine; rank 0's is the first. */
-static void contribute(struct sched_builder *b, const struct coll_args *a, int q,
-                       struct sched_span acc, struct sched_span mine, uint64_t len)
+void direct_add(struct sched_builder *b, const struct coll_args *a, int q, bool first,
+                struct sched_span acc, struct sched_span mine, uint64_t len)
 {
-	if (q == a->rank && q == 0)
+	if (q == a->rank && first)
 		sched_copy(b, acc, mine, len, 0);
 	else if (q == a->rank)
 		sched_reduce(b, acc, mine, len, 0);
-	else if (q == 0)
+	else if (first)
 		sched_recv(b, q, acc, len);
 	else
 		sched_recv_reduce(b, q, acc, acc, len, 0);
@@ -47,7 +46,7 @@ void direct_sum(struct sched_builder *b, const struct coll_args *a, struct sched
 	const struct sched_span acc = sched_scratch(b, SCHED_ACC, len);
 
 	for (int q = 0; q < a->size; q++)
-		contribute(b, a, q, acc, mine, len);
+		direct_add(b, a, q, q == 0, acc, mine, len);
 	sched_copy(b, result, acc, len, SCHED_FINAL);
 }
 
@@ -127,4 +126,33 @@ void direct_allgather(struct sched_builder *b, const struct coll_args *a, struct
 
 		work_recv(b, peer, work, block_range(a, peer));
 	}
+}
+
+/* ---- allreduce ---- */
+
+void direct_allreduce(struct sched_builder *b, const struct coll_args *a)
+{
+	const struct sched_span work = sched_work(b), own = span_add(work, a->off[a->rank]);
+
+	if (a->joint)
+		joint_reduce_scatter(b, a, own);
+	else
+		direct_reduce_scatter(b, a, work, own);
+	direct_allgather(b, a, work);
+}
+
+void direct_allreduce_cost(const struct coll_args *a, double part, struct coll_cost *c)
+{
+	const double p = a->size;
+	struct joint_load l = {.all = p, .least = 1, .most = 1};
+
+	if (a->joint)
+		l = joint_load_of(a, -1);
+	*c = (struct coll_cost){
+	        .rounds = 2,
+	        .messages = (l.most + 1) * (p - 1),
+	        .sent = l.most * (1 - part) + (p - 1) * part,
+	        .received = (l.all - l.least) * part + 1 - part,
+	        .reduced = (l.all - 1) * part,
+	};
 }

@@ -161,6 +161,15 @@ bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args
 	return hosts_list(h, b, a, owned) && (!hosts_owner(h) || make_lane(h, b));
 }
 
+bool hosts_init_firsts(struct hosts *h, struct sched_builder *b, const struct coll_args *a)
+{
+	if (!hosts_list(h, b, a, false))
+		return false;
+	h->least = 1;
+	h->even = false;
+	return !hosts_owner(h) || make_lane(h, b);
+}
+
 /* ---- the phases inside hosts ---- */
 
 /* The @part of lane @c that its owner and rank @r hand over. */

@@ -85,6 +85,8 @@ int hosts_run(const struct hosts *h, int i, int k);
 
 /* hosts_list, and the lane if this rank owns one. */
 bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned);
+/* The same with one lane, the whole vector: its owners are the first ranks of the hosts. */
+bool hosts_init_firsts(struct hosts *h, struct sched_builder *b, const struct coll_args *a);
 /* Is this rank the owner of a lane? */
 static inline bool hosts_owner(const struct hosts *h)
 {

@@ -37,6 +37,10 @@ const struct setting command_settings[] = {
             "plan for ranks that share hosts: N hosts of M ranks each (NxM), or the number of "
             "ranks of each host (N,N,...)",
             .once = true),
+        OPT(PLAN, "rates", 0, "R,R,...", RATES, rates, FOR_PLAN,
+            "predict for hosts whose links have these rates, each UP or UP:DOWN as with "
+            "--link-rate; without --hosts, of each rank",
+            .min = 1024, .max = INT64_MAX, .other = AT(nrates), .once = true),
         OPT(PLAN, "host-cpus", 0, "N", INT, host_cpus, FOR_PLAN,
             "predict for ranks that share one host with N processors; with --hosts, each host "
             "has N (default: one processor for each rank)",

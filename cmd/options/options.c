@@ -103,6 +103,8 @@ void options_init(struct options *o)
 
 void options_release(struct options *o)
 {
+	for (size_t i = 0; i < command_settings_len; i++)
+		setting_release(&command_settings[i], o);
 	request_release(&o->request);
 }
 

@@ -33,6 +33,8 @@ struct options {
 	bool have_count, have_bytes, verify, compare;
 	const char *hosts; /* NULL: every rank has its own host, or (host_cpus) all have one */
 	int host_cpus;     /* 0: not given */
+	uint64_t *rates;   /* [2 * nrates]: as SETTING_RATES; NULL: not given */
+	int nrates;
 	uint64_t count, bytes;
 	bool no_digest;
 	int64_t older_than;            /* clean: ns */

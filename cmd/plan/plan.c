@@ -13,7 +13,9 @@
 #include "lib/coll/files/written.h"
 #include "lib/coll/request/request.h"
 #include "lib/price/cost.h"
+#include "lib/price/fill.h"
 #include "lib/price/tuning.h"
+#include "lib/sched/placement.h"
 
 #define DEFAULT_BYTES (UINT64_C(1) << 20)
 
@@ -30,6 +32,9 @@ static void planned_release(struct planned *p)
 	free(p->joint);
 	selection_release(&p->selection);
 	tuning_release(&p->tuning);
+	network_release(&p->network);
+	free(p->shares);
+	free(p->weighted_off);
 }
 
 /* ---- options ---- */
@@ -71,6 +76,9 @@ static int check_options(const struct options *o, struct err *err)
 		return err_set(err, ERR_USAGE,
 		               "--host-cpus and --tuning: give one of them, or leave out --lanes "
 		               "tcp; the tuning file already has the rates of TCP");
+	if (o->rates && o->host_cpus && !o->hosts)
+		return err_set(err, ERR_USAGE,
+		               "--rates and --host-cpus: one host has no links; give --hosts, too");
 	if (o->json && o->svg && strcmp(o->svg, "-") == 0)
 		return err_set(err, ERR_USAGE,
 		               "--json and --svg - both write to stdout: give one of them");
@@ -169,6 +177,35 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 	return take_steps(p, err);
 }
 
+/* The network of --rates, and the blocks by it. */
+static int take_rates(struct planned *p, struct err *err)
+{
+	const struct options *o = p->o;
+	const size_t n = (size_t)p->args.size;
+	const int hosts = p->host ? hosts_count(&p->args) : p->args.size;
+
+	if (!(p->shares = err_calloc(n, sizeof *p->shares, "the plan", err)) ||
+	    !(p->weighted_off = err_calloc(n + 1, sizeof *p->weighted_off, "the plan", err)))
+		return -1;
+	if (o->rates && o->nrates != hosts)
+		return err_set(err, ERR_USAGE, "--rates: there are %d rates and %d %s", o->nrates,
+		               hosts, p->host ? "hosts" : "ranks");
+	if (o->rates && network_init(&p->network, hosts, false, err) < 0)
+		return -1;
+	for (int h = 0; o->rates && h < hosts; h++)
+		network_add(&p->network, h,
+		            &(struct network_found){o->rates[2 * h], o->rates[2 * h + 1],
+		                                    NETWORK_TOLD, 0});
+	if (o->rates) {
+		network_settle(&p->network, &price_default);
+		p->select.network = &p->network;
+	}
+	if (network_shares(p->select.network, &p->args, p->shares, err) < 0)
+		return -1;
+	fill_cuts(p->shares, p->args.size, coll_count(&p->args), p->args.esize, p->weighted_off);
+	return 0;
+}
+
 static int price(struct planned *p, struct err *err)
 {
 	const struct options *o = p->o;
@@ -188,7 +225,11 @@ static int price(struct planned *p, struct err *err)
 	s->host_cpus = o->host_cpus;
 	s->base = p->args.base;
 	s->steps = p->args.steps;
+	s->root = p->args.root;
 	s->tuning = o->request.tuning ? &p->tuning : NULL;
+	p->args.ordered = s->ordered;
+	if (take_rates(p, err) < 0)
+		return -1;
 	p->model = select_model(s);
 	return select_all(s, &p->selection, err);
 }
@@ -212,6 +253,15 @@ static int take_devices(struct planned *p, struct err *err)
 	return 0;
 }
 
+struct coll_args plan_args(const struct planned *p, const struct coll_algorithm *runs)
+{
+	struct coll_args a = p->args;
+
+	if (runs->flags & COLL_WEIGHTED)
+		a.off = p->weighted_off;
+	return a;
+}
+
 static int choose(struct planned *p, struct err *err)
 {
 	if (request_algorithm(p->kind, p->o->request.algorithm, &p->alg, err) < 0 ||
@@ -225,7 +275,8 @@ static int choose(struct planned *p, struct err *err)
 		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job; see --compare",
 		               coll_name(p->kind));
 	p->runs = coll_resolve(p->alg, &p->args);
-	p->cost = coll_cost_of(p->alg, &p->args);
+	p->args = plan_args(p, p->runs);
+	p->cost = coll_cost_on(p->alg, &p->args, p->model.ports);
 	p->wire = select_wire(&p->select, p->runs);
 	p->formula = price_formula(&p->model, &p->cost,
 	                           (double)coll_count(&p->args) * (double)dtype_size(p->wire));

@@ -21,6 +21,9 @@ struct planned {
 	int *host;       /* --hosts: of each rank; else NULL */
 	uint64_t item;   /* bytes of an element */
 	struct select_tuning tuning;
+	struct network network; /* --rates; else without hosts */
+	uint32_t *shares;       /* [size] for algorithms with COLL_WEIGHTED */
+	uint64_t *weighted_off; /* [size + 1]: args.off by these */
 	struct select_args select;
 	struct price_model model;
 	struct selection selection;
@@ -41,6 +44,9 @@ struct planned {
 
 /* Read --hosts: the host of each rank, malloced even if it fails, and their number. */
 int plan_hosts(const char *text, int **host, int *size, struct err *err);
+
+/* The arguments of @runs: the blocks are even or, with COLL_WEIGHTED, by the rates of the hosts. */
+struct coll_args plan_args(const struct planned *, const struct coll_algorithm *runs);
 
 /* "TLS, rates of tuning.json": the basis of the prices. */
 const char *plan_rates_words(const struct planned *, char *text, size_t cap);

@@ -40,17 +40,20 @@ static int cmp_lines(const void *pa, const void *pb)
 
 static void fill(const struct planned *p, const struct select_price *price, struct line *line)
 {
+	const struct coll_args args = plan_args(p, price->runs);
+
 	line->price = price;
-	line->cost = coll_cost_of(price->alg, &p->args);
+	line->cost = coll_cost_on(price->alg, &args, p->model.ports);
 }
 
 /* Simulate the algorithm if its schedules have at most *left steps, which are then subtracted. */
 static void simulate(const struct planned *p, struct line *line, uint64_t *left)
 {
 	const struct coll_algorithm *alg = line->price->alg;
+	const struct coll_args args = plan_args(p, line->price->runs);
 	uint64_t steps;
 
-	if (!simulate_estimate(alg, &p->args, &steps, line->why))
+	if (!simulate_estimate(alg, &args, &steps, line->why))
 		return;
 	if (steps > *left && steps < SIMULATE_STEPS_MAX) {
 		snprintf(line->why, sizeof line->why,
@@ -58,9 +61,9 @@ static void simulate(const struct planned *p, struct line *line, uint64_t *left)
 		         steps, alg->name);
 		return;
 	}
-	line->is_simulated = simulate_algorithm(&p->model, alg, &p->args,
-	                                        (unsigned)dtype_size(line->price->wire),
-	                                        &line->simulated, line->why);
+	line->is_simulated =
+	        simulate_algorithm(&p->model, alg, &args, (unsigned)dtype_size(line->price->wire),
+	                           &line->simulated, line->why);
 	if (line->is_simulated)
 		*left -= steps;
 }

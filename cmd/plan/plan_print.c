@@ -117,7 +117,9 @@ const char *plan_rates_words(const struct planned *p, char *text, size_t cap)
 	                                                       : "TLS";
 	char file[200];
 
-	if (p->o->request.tuning)
+	if (p->o->rates)
+		snprintf(text, cap, "%s, links of --rates", connections);
+	else if (p->o->request.tuning)
 		snprintf(text, cap, "%s, rates of %s", connections,
 		         text_escape(file, sizeof file, p->o->request.tuning));
 	else if (p->o->host_cpus)

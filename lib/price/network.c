@@ -5,6 +5,9 @@
 
 #include <stdlib.h>
 
+#include "lib/price/fill.h"
+#include "lib/sched/placement.h"
+
 const char *network_from_name(enum network_from from)
 {
 	static const char *const names[NETWORK_SOURCES] = {
@@ -16,9 +19,9 @@ const char *network_from_name(enum network_from from)
 	return names[from];
 }
 
-int network_init(struct network *n, int hosts, struct err *err)
+int network_init(struct network *n, int hosts, bool tuned, struct err *err)
 {
-	*n = (struct network){.n = hosts};
+	*n = (struct network){.n = hosts, .tuned = tuned};
 	n->host = err_calloc((size_t)hosts, sizeof *n->host, "the hosts", err);
 	n->port = err_calloc((size_t)hosts, sizeof *n->port, "the hosts", err);
 	return n->host && n->port ? 0 : -1;
@@ -42,7 +45,7 @@ void network_add(struct network *n, int h, const struct network_found *f)
 	struct network_found *to = &n->host[h].found;
 
 	to->limit = lower(to->limit, f->limit);
-	if (f->from < to->from || !f->up || !f->down)
+	if (f->from < to->from || !f->up || !f->down || (n->tuned && f->from == NETWORK_INTERFACE))
 		return;
 	if (f->from > to->from)
 		to->up = to->down = 0;
@@ -55,7 +58,7 @@ void network_add_round_trip(struct network *n, int h, double round_trip)
 {
 	double *to = &n->host[h].round_trip;
 
-	if (round_trip > 0 && (*to <= 0 || round_trip < *to))
+	if (!n->tuned && round_trip > 0 && (*to <= 0 || round_trip < *to))
 		*to = round_trip;
 }
 
@@ -127,6 +130,44 @@ double network_rate(const struct network *n)
 	for (int h = 0; h < n->n; h++)
 		known |= n->host[h].found.from != NETWORK_UNKNOWN;
 	return known && n->n > 1 && slowest > 0 ? 1 / slowest : 0;
+}
+
+/* Divide the shares of the hosts, @of, among their ranks, @ranks of each; both are used up. */
+static void share_out(const struct coll_args *a, uint32_t *of, int *ranks, uint32_t *share)
+{
+	const bool all = a->ordered || a->joint;
+
+	for (int r = a->size - 1; r >= 0; r--) {
+		const int h = a->host ? a->host[r] : r, left = ranks[h]--;
+
+		share[r] = left == 1 ? of[h] : all ? of[h] / (uint32_t)left : 0;
+		of[h] -= share[r];
+	}
+}
+
+int network_shares(const struct network *n, const struct coll_args *a, uint32_t *share,
+                   struct err *err)
+{
+	const int hosts = a->host ? hosts_count(a) : a->size;
+	double *rate = err_calloc((size_t)hosts, sizeof *rate, "the hosts", err);
+	uint32_t *of = err_calloc((size_t)hosts, sizeof *of, "the hosts", err);
+	int *ranks = err_calloc((size_t)hosts, sizeof *ranks, "the hosts", err);
+	int ret = -1;
+
+	if (rate && of && ranks) {
+		for (int h = 0; h < hosts; h++)
+			rate[h] = n && n->uneven ? 1 / larger(n->port[h].egress, n->port[h].ingress)
+			                         : 1;
+		for (int r = 0; r < a->size; r++)
+			ranks[a->host ? a->host[r] : r]++;
+		fill_shares(rate, hosts, of);
+		share_out(a, of, ranks, share);
+		ret = 0;
+	}
+	free(rate);
+	free(of);
+	free(ranks);
+	return ret;
 }
 
 struct price_model network_model(const struct network *n, const struct price_model *m)

@@ -15,6 +15,7 @@
 
 #include "lib/base/err.h"
 #include "lib/price/price.h"
+#include "lib/sched/coll_args.h"
 
 /* The part of an interface's rate that data get; the rest is headers. */
 #define NETWORK_PAYLOAD 0.94
@@ -42,7 +43,8 @@ struct network_host {
 };
 
 struct network {
-	int n;                     /* hosts */
+	int n;      /* hosts */
+	bool tuned; /* there is a tuning file: interfaces and measured round trips do not count */
 	struct network_host *host; /* [n] */
 	struct price_port *port;   /* [n], from network_settle on */
 	/* From network_settle on: */
@@ -54,8 +56,9 @@ struct network {
 	                      caller sets it before; 0: not known, or near */
 };
 
-/* For @n hosts, of which nothing is known. ERR_RESOURCE. The caller releases it in either case. */
-int network_init(struct network *, int n, struct err *err);
+/* For @n hosts, of which nothing is known. @tuned: as in the struct. ERR_RESOURCE. The caller
+ * releases it in either case. */
+int network_init(struct network *, int n, bool tuned, struct err *err);
 void network_release(struct network *);
 
 /* Add what a rank of host @h has found. Of ranks that disagree, the better source counts, and then
@@ -75,6 +78,13 @@ double network_class(double round_trip);
 /* After network_settle: the bytes/s of the slowest port; 0: the rate of no port is known, or all
  * ranks are on one host. */
 double network_rate(const struct network *);
+
+/* The shares of the vector, FILL_ALL in all, that the ranks own in a direct exchange by the rates
+ * of their hosts (fill.h), into @share[args->size]. The first rank of a host owns the host's share;
+ * if contributions must be added in rank order, or all at once, its ranks own equal parts of it. @n
+ * NULL: all hosts are equal. ERR_RESOURCE. */
+int network_shares(const struct network *n, const struct coll_args *args, uint32_t *share,
+                   struct err *err);
 
 /* @m with what is known. It borrows the ports. */
 struct price_model network_model(const struct network *, const struct price_model *m);

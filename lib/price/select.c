@@ -1,6 +1,7 @@
 #include "algorithms/table.h"
 #include "lib/data/kernels/delta.h"
 #include "lib/price/cost.h"
+#include "lib/price/fill.h"
 #include "lib/price/select.h"
 
 #include "lib/sched/placement.h"
@@ -122,8 +123,24 @@ static enum select_verdict judge(const struct select_price *p, const struct sele
 	return SELECT_CANDIDATE;
 }
 
-static int price_all(const struct select_args *a, const struct coll_args *args, struct selection *s,
-                     struct err *err)
+/* @args, whose blocks are cut by the rates of the hosts into @off. */
+static int weigh(const struct select_args *a, const struct coll_args *args, uint64_t *off,
+                 struct coll_args *weighted, struct err *err)
+{
+	uint32_t *share = err_calloc((size_t)a->size, sizeof *share, "the blocks", err);
+	int ret = share ? network_shares(a->network, args, share, err) : -1;
+
+	if (ret == 0)
+		fill_cuts(share, a->size, coll_count(args), args->esize, off);
+	free(share);
+	*weighted = *args;
+	weighted->off = off;
+	return ret;
+}
+
+/* @args: with even blocks; @weighted: with blocks by the rates of the hosts. */
+static int price_all(const struct select_args *a, const struct coll_args *even,
+                     const struct coll_args *weighted, struct selection *s, struct err *err)
 {
 	const struct price_model model = select_model(a);
 
@@ -134,9 +151,10 @@ static int price_all(const struct select_args *a, const struct coll_args *args, 
 		if (coll_algorithms[i]->kind != a->kind ||
 		    (coll_algorithms[i]->flags & COLL_DEVICES))
 			continue;
-		struct coll_cost cost = coll_cost_on(coll_algorithms[i], args, model.ports);
 		p->alg = coll_algorithms[i];
-		p->runs = coll_resolve(p->alg, args);
+		p->runs = coll_resolve(p->alg, even);
+		const struct coll_args *args = p->runs->flags & COLL_WEIGHTED ? weighted : even;
+		struct coll_cost cost = coll_cost_on(p->runs, args, model.ports);
 		if (model.crowd > 1 && a->size <= COUNTED_MAX)
 			coll_count_work(p->runs, args, &cost);
 		p->verdict = judge(p, a);
@@ -229,8 +247,11 @@ static const struct coll_algorithm *rounds_once(const struct select_args *a,
 		return NULL;
 	if (!reduces || !narrow || a->op != REDUCE_SUM || a->folds || a->size > SELECT_DIRECT_MAX)
 		return NULL;
-	const struct coll_algorithm *direct = coll_find(a->kind, "direct");
-	return direct && candidate(s, direct) ? direct : NULL;
+	const struct select_price *direct = candidate(s, coll_find(a->kind, "direct"));
+	const struct select_price *weighted = candidate(s, coll_find(a->kind, "weighted"));
+	if (direct && weighted && weighted->formula < direct->formula)
+		direct = weighted; /* with the same bits */
+	return direct ? direct->alg : NULL;
 }
 
 static const struct coll_algorithm *fastest(const struct selection *s)
@@ -267,7 +288,9 @@ static void choose(const struct select_args *a, struct selection *s)
 int select_all(const struct select_args *a, struct selection *s, struct err *err)
 {
 	const size_t esize = dtype_size(a->dtype) ? dtype_size(a->dtype) : 1;
-	uint64_t *off = err_calloc((size_t)a->size + 1, sizeof *off, "the blocks", err);
+	const size_t n = (size_t)a->size + 1;
+	uint64_t *off = err_calloc(2 * n, sizeof *off, "the blocks", err);
+	struct coll_args weighted;
 
 	*s = (struct selection){0};
 	if (!off)
@@ -285,8 +308,11 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	        .base = a->base,
 	        .steps = a->steps,
 	        .esize = (unsigned)esize,
+	        .ordered = a->ordered,
 	};
-	const int ret = price_all(a, &args, s, err);
+	int ret = weigh(a, &args, off + n, &weighted, err);
+	if (ret == 0)
+		ret = price_all(a, &args, &weighted, s, err);
 	free(off);
 	if (ret < 0)
 		return -1;

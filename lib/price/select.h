@@ -5,8 +5,8 @@
  * order. The choice is:
  *
  * 1. sums of 16-bit floats that are sent as 16-bit floats, over at most SELECT_DIRECT_MAX ranks:
- *    `direct`, if the collective has it. It rounds once; the others round every partial sum that
- *    they send;
+ *    `direct`, if the collective has it, or `weighted` where that is cheaper. They round once; the
+ *    others round every partial sum that they send;
  * 2. else, if the tuning file has measurements of this collective, this number of ranks and this
  *    kind of connection at a size near this one (SELECT_NEAR): the fastest at the nearest size on a
  *    logarithmic scale;

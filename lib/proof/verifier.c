@@ -102,6 +102,7 @@ static bool check_finals(struct verify *v)
 bool verify_ranks(const struct coll_algorithm *alg, const struct coll_args *args,
                   struct sched *const *scheds, char *why)
 {
+	alg = coll_resolve(alg, args); /* whose promises count */
 	struct verify v = {
 	        .alg = alg, .args = args, .scheds = scheds, .size = args->size, .why = why};
 	bool ok;

@@ -61,6 +61,9 @@ struct coll_args {
 	 * to ascend, because another rank's schedule was built with them. loaded: the inputs are
 	 * already in their buffers, so no READ steps are added. */
 	bool checked, loaded;
+	/* Contributions must be added in rank order (--order rank), for algorithms that else add
+	 * first inside hosts. */
+	bool ordered;
 };
 
 /* The number of elements in all blocks: the length of the vector; in an alltoall, of the rank's

@@ -135,13 +135,16 @@ struct sched_builder;
 #define COLL_COPIES 128u
 /* It runs joint operations: every contribution reaches the owner of a block as it is. */
 #define COLL_JOINT 256u
+/* Its blocks are cut by the rates of the hosts' links (lib/price/fill.h). */
+#define COLL_WEIGHTED 512u
 #define COLL_PARTIALS \
 	16u /* COLL_ORDERED, and it sends partial sums: with --order rank in the wider type */
 
 /*
  * The cost of an algorithm on size > 1 ranks with even blocks. It depends on size, base, steps and
- * host of struct coll_args, not on rank and off. The unit S is the bytes of coll_count() elements:
- * for an allgather the output of a rank, for an alltoall the input of a rank.
+ * host of struct coll_args, and on off only with COLL_WEIGHTED; not on rank. The unit S is the
+ * bytes of coll_count() elements: for an allgather the output of a rank, for an alltoall the input
+ * of a rank.
  */
 struct coll_cost {
 	double rounds;   /* messages in sequence on the longest chain (sched_figures.rounds) */

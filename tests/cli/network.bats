@@ -51,3 +51,71 @@ on_hosts() {
 		assert_output --partial "--link-rate: '$bad' is not a rate of at least 1K, such as 1Gbit, or two"
 	done
 }
+
+# ---- unequal links ----
+
+@test "auto takes weighted where links differ, and a slow host adds nothing" {
+	make_shards 4 f32 200,1000
+	export LINK_0='--link-rate 1Gbit' LINK_1='--link-rate 1Gbit' LINK_2='--link-rate 1Gbit' LINK_3='--link-rate 100Mbit'
+	on_hosts 4 allreduce --json --explain --memory 128K 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err
+	check_out sum 4
+	grep -E 'weighted +.* predicted, chosen: the fastest by formula' err
+	jq -es 'map(.algorithm) | unique == ["weighted"]' j
+	# rank 3 sends its vector once, and receives the result
+	(($(jq -s '.[] | select(.rank == 3) | .bytes_sent' j) == 800000))
+	# the bits do not depend on the cuts
+	unset LINK_3
+	on_hosts 4 allreduce --json --force -a weighted 'in.{rank}.npy' -o 'even.{rank}.npy' >j
+	(($(jq -s '.[] | select(.rank == 3) | .bytes_sent' j) == 1200000))
+	cmp out.0.npy even.0.npy
+}
+
+@test "ranks of one host add first, but not in rank order" {
+	local a
+	make_shards 5 f16 3001
+	export LINK_0='--link-rate 1Gbit' LINK_4='--link-rate 50Mbit'
+	for a in --op=max --op=avg --order=rank; do
+		# shellcheck disable=SC2016
+		COLLCTL_BIN=$COLLCTL collctl run -n 5 -- bash -c 'x=LINK_$COLLCTL_RANK
+			COLLCTL_HOST_ID=n$((COLLCTL_RANK / 2)) exec "$COLLCTL_BIN" "$@" ${!x-}' - \
+			allreduce --json --force -a weighted "$a" 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err
+		if [[ $a == --order=rank ]]; then
+			check_out sum 5 --order rank
+			jq -es 'map(.algorithm) | unique == ["weighted"]' j
+		else
+			check_out "${a#--op=}" 5
+			jq -es 'map(.algorithm) | unique == ["weighted_hosts"]' j
+			grep -F 'weighted falls back to weighted_hosts' err
+		fi
+	done
+}
+
+@test "bench chooses and cuts by the links" {
+	export LINK_0='--link-rate 1Gbit' LINK_1='--link-rate 1Gbit' LINK_2='--link-rate 200Mbit'
+	on_hosts 3 bench allreduce --check --csv -b 1M -e 1M -w 0 --iters 1 >out
+	grep -F ,weighted, out
+	on_hosts 3 bench allreduce --check --csv -b 4K -e 64K -f 16 -w 0 --iters 1 -a auto,weighted,direct >out
+	(($(grep -c -F ,weighted, out) >= 2))
+}
+
+@test "plan --rates shows it offline" {
+	local bad
+	collctl plan allreduce -n 4 --bytes 16M --rates 400Mbit,400Mbit,400Mbit,200Mbit:100Mbit --verify --json >p
+	jq -e '.algorithm == "weighted" and .verified' p
+	# rank 3 owns nothing
+	jq -e '[.ranks[3].steps[] | select(.op == "recv" or .op == "recv_reduce")] | length == 3' p
+	collctl plan allreduce --hosts 4x2 --bytes 16M --rates 400Mbit,400Mbit,400Mbit,200Mbit --verify --json >p
+	jq -e '.algorithm == "weighted_hosts" and .verified' p
+	run -0 collctl plan allreduce -n 3 --rates 1M,1M,2M --compare
+	assert_line --partial '; TLS, links of --rates'
+	for bad in 1M,1M 1M,1M,1M,1M 1M; do
+		run -2 collctl plan allreduce -n 3 --rates "$bad"
+		assert_output --partial "--rates: there are "
+	done
+	for bad in '' x 1M,,1M 1M:2M:3M,1M,1M 0,1M,1M; do
+		run -2 collctl plan allreduce -n 3 --rates "$bad"
+		assert_output --partial "--rates: '$bad' is not a list of rates, such as"
+	done
+	run -2 collctl plan allreduce -n 3 --host-cpus 2 --rates 1M,1M,1M
+	assert_output --partial '--rates and --host-cpus'
+}

@@ -116,7 +116,7 @@ assert_seconds() {
 
 @test "--compare: order and types count" {
 	collctl plan allreduce -n 8 --bytes 64M --compare --order rank --json >ordered.json
-	assert_equal "$(json ordered.json '[.algorithms[] | select(.candidate) | .algorithm] | join(" ")')" direct
+	assert_equal "$(json ordered.json '[.algorithms[] | select(.candidate) | .algorithm] | join(" ")')" 'direct weighted'
 	assert_equal "$(json ordered.json .algorithm)" direct
 	run -2 collctl plan reduce -n 8 -a binomial --order rank
 	assert_output --partial "binomial cannot add in rank order: choose one that can (linear)"

@@ -154,12 +154,13 @@ static inline bool windows_matter(const struct problem *p)
 {
 	const struct coll_args a = args_of(p, 0);
 	const struct hosts_sizes s = hosts_sizes(&a);
-	const bool hosts = !strcmp(p->alg->name, "hosts");
+	const char *name = coll_resolve(p->alg, &a)->name;
+	const bool hosts = !strcmp(name, "hosts");
 
 	if (!rounds(p))
 		return false;
 	if (p->alg->kind == COLL_REDUCE)
-		return hosts || !strcmp(p->alg->name, "circulant");
+		return hosts || !strcmp(name, "circulant");
 	return hosts && s.least != s.most;
 }
 

@@ -79,7 +79,7 @@ static struct network network_of(int hosts)
 {
 	struct err err = {0};
 	struct network n;
-	assert_int_equal(network_init(&n, hosts, &err), 0);
+	assert_int_equal(network_init(&n, hosts, false, &err), 0);
 	return n;
 }
 
@@ -161,7 +161,7 @@ TEST(the_rate_of_the_slowest_port)
 	                           limited = {.limit = 5000};
 	struct network n;
 	for (int hosts = 1; hosts <= 3; hosts++) {
-		assert_int_equal(network_init(&n, hosts, NULL), 0);
+		assert_int_equal(network_init(&n, hosts, false, NULL), 0);
 		network_settle(&n, &price_default);
 		assert_true(network_rate(&n) == 0);
 		network_add(&n, 0, &fast);

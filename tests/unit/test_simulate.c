@@ -398,6 +398,7 @@ static const struct {
         {COLL_ALLTOALL, "pairwise", 0.55},
         /* two phases of many messages, of which the second begins with the last of the first */
         {COLL_ALLREDUCE, "direct", 0.6},
+        {COLL_ALLREDUCE, "weighted", 0.6},
         {COLL_ALLREDUCE, "bcube", 0.55},
         /* what is added in rank order queues up at the core once the port has delivered it */
         {COLL_REDUCE_SCATTER, "direct", 0.6},

@@ -9,6 +9,7 @@
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/terms.h"
 #include "lib/data/kernels/joint.h"
+#include "lib/price/fill.h"
 #include "tests/unit/unit.h"
 
 #define SIZE 3
@@ -320,6 +321,7 @@ TEST(impossible_rows)
 			buf_put_u64(&b, i == 0   ? 5 + (uint64_t)r
 			                : i == 1 ? 5
 			                         : INT64_MAX / SIZE + (i == 2));
+		buf_put_u8(&b, 0); /* shares */
 		assert_int_equal(terms_get(view_of(b.data, b.len), &form, &t, &err), i ? -1 : 0);
 		assert_int_equal(err.code, i ? ERR_INTEGRITY : 0);
 		terms_release(&t, &form);
@@ -376,6 +378,48 @@ TEST(numbers_of_inputs)
 	buf_release(&b);
 }
 
+/* Shares of the ranks: all there, and together the whole. */
+TEST(shares_that_can_t_be)
+{
+	static const struct {
+		uint32_t share[SIZE];
+		int ret;
+	} cases[] = {
+	        {{FILL_ALL, 0, 0}, 0},
+	        {{FILL_ALL / 2, FILL_ALL / 4, FILL_ALL / 4}, 0},
+	        {{FILL_ALL / 2, FILL_ALL / 4, FILL_ALL / 4 - 1}, -1},
+	        {{0, 0, 0}, -1},
+	        {{UINT32_MAX, FILL_ALL + 1, 0}, -1}, /* adds up in 32 bits alone */
+	};
+	static const struct terms_form form = {.size = SIZE};
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		struct vector_terms v = {"weighted", DTYPE_F32, 1, NULL, 0, NULL};
+		uint32_t share[SIZE], *back = NULL;
+		struct terms t = {.vectors = &v, .nvectors = 1, .shares = share};
+		struct err err = {0};
+		struct buf b;
+		memcpy(share, cases[i].share, sizeof share);
+		t.root = view_of("", 0);
+		buf_init(&b, 4096);
+		terms_put(&b, &t, &form);
+		assert_int_equal(terms_cut(&b, b.len, &form), cases[i].ret);
+		for (size_t len = 0; len < b.len; len++)
+			assert_int_equal(terms_cut(&b, len, &form), -1);
+		b.len = 0;
+		shares_put(&b, share, SIZE);
+		struct view all = view_of(b.data, b.len);
+		assert_int_equal(shares_get(&all, SIZE, &back, &err), cases[i].ret);
+		assert_true(cases[i].ret || !memcmp(back, share, sizeof share));
+		free(back);
+		b.data[0] = 2;
+		back = NULL;
+		all = view_of(b.data, b.len);
+		assert_int_equal(shares_get(&all, SIZE, &back, &err), -1);
+		free(back);
+		buf_release(&b);
+	}
+}
+
 /* One vector with these members, of which one can't be. */
 static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, uint32_t nvectors)
 {
@@ -391,6 +435,7 @@ static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, 
 	buf_put_str(&b, algorithm);
 	buf_put_u8(&b, (uint8_t)wire);
 	buf_put_u32(&b, windows);
+	buf_put_u8(&b, 0); /* shares */
 	int ret = terms_cut(&b, b.len, &form);
 	buf_release(&b);
 	return ret;

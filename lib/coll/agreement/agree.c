@@ -372,9 +372,8 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 		ret = planner_init(&c->planner, err);
 	for (int r = 0; ret == 0 && r < c->agreed.size; r++) {
 		ret = take_offer(c, r, intents[r], err);
-		if (!file)
-			network_add_round_trip(&c->planner.network, planner_host(&c->planner, r),
-			                       (double)job_round_trip(life->job, r) / NS_PER_SEC);
+		network_add_round_trip(&c->planner.network, planner_host(&c->planner, r),
+		                       (double)job_round_trip(life->job, r) / NS_PER_SEC);
 	}
 	if (ret == 0)
 		ret = note_same_inputs(c, err);
@@ -480,6 +479,8 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	scale_weights(a);
 	a->dropped = t->dropped;
 	t->dropped = NULL;
+	a->shares = t->shares;
+	t->shares = NULL;
 	a->rank_files = t->gathered;
 	t->gathered = NULL;
 	if (adopt_inputs(c, t, err) < 0)

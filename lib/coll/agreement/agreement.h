@@ -76,6 +76,8 @@ struct agreement {
 	int exponent;     /* weights and divisor are divided by 2 to the power of this */
 	uint32_t *joint;  /* [size] of a joint operation: the numbers of inputs of the ranks; else
 	                     NULL */
+	uint32_t *shares; /* [size]: of the ranks in vectors with COLL_WEIGHTED (fill.h); NULL: even
+	                   */
 	bool *dropped;    /* [nclaims]: another rank writes this output (claims.h) */
 	uint32_t nclaims;
 };

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "lib/coll/agreement/agree_wire.h"
+#include "lib/price/fill.h"
 
 static int count_array(struct array_info *info, uint64_t rows, struct err *err)
 {
@@ -60,7 +61,10 @@ int layout_make(struct vector_layout *l, const struct layout_of *p, int rank, co
 		return -1;
 	l->out = *p->array;
 	l->out.swapped = false;
-	if (coll_rules(p->request->kind)->cut == CUT_ELEMENTS)
+	const unsigned esize = (unsigned)dtype_size(p->array->dtype);
+	if (coll_rules(p->request->kind)->cut == CUT_ELEMENTS && p->shares)
+		fill_cuts(p->shares, p->size, p->array->count, esize, l->off);
+	else if (coll_rules(p->request->kind)->cut == CUT_ELEMENTS)
 		coll_split(p->array->count, p->size, l->off);
 	else if (lay_out_rows(l, p, rank, rows, from, err) < 0)
 		return -1;
@@ -76,7 +80,8 @@ int layout_make(struct vector_layout *l, const struct layout_of *p, int rank, co
 	        .host = p->host,
 	        .base = (unsigned)p->request->base,
 	        .steps = (unsigned)p->request->steps,
-	        .esize = (unsigned)dtype_size(p->array->dtype),
+	        .esize = esize,
+	        .ordered = p->request->ordered && p->kind == p->request->kind,
 	};
 	return 0;
 }

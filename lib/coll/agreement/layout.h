@@ -26,6 +26,8 @@ struct layout_of {
 	bool stores;           /* the result is stored or compared */
 	const struct array_info *array;
 	const int *host; /* as in struct coll_args */
+	/* CUT_ELEMENTS: the shares by which the elements are cut (fill.h); NULL: even. */
+	const uint32_t *shares;
 };
 
 /*

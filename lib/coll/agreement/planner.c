@@ -77,7 +77,8 @@ int planner_init(struct planner *p, struct err *err)
 	p->keeps_order = true;
 	p->most_inputs = 1;
 	p->nvectors = p->agreed->nvectors;
-	if (network_init(&p->network, args.host ? hosts_count(&args) : args.size, err) < 0)
+	if (network_init(&p->network, args.host ? hosts_count(&args) : args.size, p->tuning, err) <
+	    0)
 		return -1;
 	p->vectors = err_calloc(n, sizeof *p->vectors, "the plan", err);
 	p->reads = err_calloc(size, sizeof *p->reads, "the plan", err);
@@ -149,15 +150,6 @@ static int take_arrays(struct planner *p, int rank, struct offer_content *c, str
 	return 0;
 }
 
-/* What a tuning file says of rates comes before the speed of interfaces. */
-static void take_link(struct planner *p, int rank, const struct network_found *offered)
-{
-	struct network_found link = *offered;
-	if (p->tuning && link.from == NETWORK_INTERFACE)
-		link.from = NETWORK_UNKNOWN;
-	network_add(&p->network, planner_host(p, rank), &link);
-}
-
 int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs, uint32_t streams,
                  struct err *err)
 {
@@ -176,7 +168,7 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 		p->inputs[rank] = ninputs;
 	if (ninputs > p->most_inputs)
 		p->most_inputs = ninputs;
-	take_link(p, rank, &o->link);
+	network_add(&p->network, planner_host(p, rank), &o->link);
 	if (streams > p->streams)
 		p->streams = streams;
 	return request_any_rows(p->request) ? take_arrays(p, rank, &o->content, err) : 0;
@@ -243,6 +235,11 @@ static const uint32_t *joint_of(const struct planner *p, const struct vector *v)
 	return v->kind == p->request->kind ? p->inputs : NULL;
 }
 
+static bool is_weighted(const struct planned *v)
+{
+	return v->algorithm && v->algorithm->flags & COLL_WEIGHTED;
+}
+
 /* Lay out @rank's part of vector @i. @column: scratch, [2 * size]. */
 static int lay_out(const struct planner *p, int i, int rank, uint64_t *column,
                    struct vector_layout *l, struct err *err)
@@ -251,6 +248,7 @@ static int lay_out(const struct planner *p, int i, int rank, uint64_t *column,
 	const struct planned *planned = &p->vectors[i];
 	struct layout_of of = vector_layout_of(v, p->agreed, p->request);
 	of.joint = joint_of(p, v);
+	of.shares = is_weighted(planned) ? p->shares : NULL;
 	const int size = p->agreed->size;
 	if (!planned->uneven)
 		return layout_make(l, &of, rank,
@@ -286,6 +284,9 @@ static int footprint(const struct planner *p, int i, uint64_t *column, uint64_t 
 			widest = r;
 	for (int r = 1; joint_of(p, v) && r < size; r++)
 		if (p->inputs[r] > p->inputs[widest])
+			widest = r;
+	for (int r = 1; is_weighted(planned) && r < size; r++)
+		if (p->shares[r] > p->shares[widest])
 			widest = r;
 	for (int r = 0; r < size && ret == 0; r++) {
 		if (!is_sample(v, size, r, widest))
@@ -394,7 +395,17 @@ static int choose_algorithm(const struct planner *p, int i, const struct coll_ar
 	return 0;
 }
 
-static int choose_algorithms(const struct planner *p, uint64_t *column, const struct plan *plan,
+/* The shares, which are the same for all vectors. */
+static int choose_shares(struct planner *p, const struct coll_args *args, struct err *err)
+{
+	const size_t size = (size_t)p->agreed->size;
+	if (!p->shares &&
+	    !(p->shares = err_calloc(size, sizeof *p->shares, "the ranks' shares", err)))
+		return -1;
+	return network_shares(&p->network, args, p->shares, err);
+}
+
+static int choose_algorithms(struct planner *p, uint64_t *column, const struct plan *plan,
                              struct err *err)
 {
 	struct vector_layout l = {0};
@@ -403,6 +414,8 @@ static int choose_algorithms(const struct planner *p, uint64_t *column, const st
 		ret = lay_out(p, i, 0, column, &l, err);
 		if (ret == 0)
 			ret = choose_algorithm(p, i, &l.args, plan, err);
+		if (ret == 0 && is_weighted(&p->vectors[i]))
+			ret = choose_shares(p, &l.args, err);
 	}
 	layout_release(&l);
 	return ret;
@@ -525,6 +538,7 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 	                  .vectors = vectors,
 	                  .nvectors = (uint32_t)n,
 	                  .inputs_each = 1,
+	                  .shares = p->shares,
 	                  .gathered = p->gathered};
 	uint32_t nclaims = 0;
 	if (p->inputs && (t.inputs = calloc(size, sizeof *t.inputs)))
@@ -564,9 +578,11 @@ void planner_release(struct planner *p)
 	free(p->gathered);
 	free(p->reads);
 	free(p->inputs);
+	free(p->shares);
 	claims_release(&p->claims);
 	p->vectors = NULL;
 	p->gathered = NULL;
 	p->reads = NULL;
 	p->inputs = NULL;
+	p->shares = NULL;
 }

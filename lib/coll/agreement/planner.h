@@ -38,6 +38,7 @@ struct planner {
 	/* What the offers say of the hosts. Before planner_decide the caller may add round trips
 	 * and what the tuning file knows. */
 	struct network network;
+	uint32_t *shares; /* [size], if an algorithm needs them; else NULL */
 	uint64_t streams; /* the most that a rank requests; 0: automatic */
 };
 

@@ -6,6 +6,7 @@
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/agreement/claims.h"
 #include "lib/data/kernels/joint.h"
+#include "lib/price/fill.h"
 
 #define VECTOR_LEAST 7 /* bytes of the shortest vector */
 
@@ -60,6 +61,13 @@ static void put_vector(struct buf *b, const struct vector_terms *v, const struct
 		wire_put_rows(b, v->from, form->size);
 }
 
+void shares_put(struct buf *b, const uint32_t *shares, int size)
+{
+	buf_put_u8(b, shares != NULL);
+	for (int r = 0; shares && r < size; r++)
+		buf_put_u32(b, shares[r]);
+}
+
 void terms_put(struct buf *b, const struct terms *t, const struct terms_form *form)
 {
 	size_t len = view_left(&t->root);
@@ -70,6 +78,7 @@ void terms_put(struct buf *b, const struct terms *t, const struct terms_form *fo
 	buf_put_u32(b, t->nvectors);
 	for (uint32_t i = 0; i < t->nvectors; i++)
 		put_vector(b, &t->vectors[i], form);
+	shares_put(b, t->shares, form->size);
 	if (form->joint)
 		put_numbers(b, t->inputs, t->inputs_each, form->size);
 	for (int r = 0; form->gathered && r < form->size; r++)
@@ -106,6 +115,21 @@ static int get_inputs(struct view *v, int size, struct terms *t, struct err *err
 		sum += n;
 	}
 	return sum > JOINT_MOST ? malformed(err, "ROSTER", "inputs") : 0;
+}
+
+int shares_get(struct view *v, int size, uint32_t **shares, struct err *err)
+{
+	const unsigned any = view_u8(v);
+	uint64_t sum = 0;
+	if (v->failed || any > 1 || (any && view_left(v) / 4 < (size_t)size))
+		return malformed(err, "ROSTER", "shares");
+	if (!any)
+		return 0;
+	if (!(*shares = err_calloc((size_t)size, sizeof **shares, "the ranks' shares", err)))
+		return -1;
+	for (int r = 0; r < size; r++)
+		sum += (*shares)[r] = view_u32(v);
+	return sum == FILL_ALL ? 0 : malformed(err, "ROSTER", "shares");
 }
 
 static int get_vector(struct view *v, const struct terms_form *form, struct vector_terms *out,
@@ -171,7 +195,7 @@ int terms_get(struct view v, const struct terms_form *form, struct terms *t, str
 	if (!root)
 		return malformed(err, "ROSTER", "root");
 	t->root = view_of(root, len);
-	if (get_vectors(&v, form, t, err) < 0 ||
+	if (get_vectors(&v, form, t, err) < 0 || shares_get(&v, form->size, &t->shares, err) < 0 ||
 	    (form->joint && get_inputs(&v, form->size, t, err) < 0) ||
 	    (form->gathered && get_gathered(&v, form, t, err) < 0))
 		return -1;
@@ -188,6 +212,7 @@ void terms_release(struct terms *t, const struct terms_form *form)
 		rank_files_release(&t->gathered[r]);
 	free(t->gathered);
 	free(t->inputs);
+	free(t->shares);
 	free(t->vectors);
 	free(t->dropped);
 	*t = (struct terms){0};

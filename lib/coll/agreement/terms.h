@@ -32,6 +32,7 @@ struct terms {
 	 * inputs_each. Each is at least 1, and their sum at most JOINT_MOST (joint.h). */
 	uint64_t *inputs;
 	uint64_t inputs_each;
+	uint32_t *shares; /* [size], FILL_ALL in all (fill.h); NULL: no algorithm needs them */
 	struct rank_files *gathered; /* [size], for the root if it gathers files; else NULL */
 };
 
@@ -52,6 +53,9 @@ void terms_put(struct buf *, const struct terms *, const struct terms_form *);
 /* Decode all of @v, into which terms.root points. ERR_INTEGRITY. The caller releases the terms in
  * either case. */
 int terms_get(struct view v, const struct terms_form *, struct terms *, struct err *err);
+/* The shares in terms, which a bench sends, too. *shares: malloced, or NULL: there are none. */
+void shares_put(struct buf *, const uint32_t *shares, int size);
+int shares_get(struct view *, int size, uint32_t **shares, struct err *err);
 void terms_release(struct terms *, const struct terms_form *);
 
 #endif

@@ -102,15 +102,17 @@ void vector_serve(struct vector *v, const struct agreement *a, const struct coll
 struct layout_of vector_layout_of(const struct vector *v, const struct agreement *a,
                                   const struct coll_request *r)
 {
-	return (struct layout_of){.request = r,
-	                          .size = a->size,
-	                          .kind = v->kind,
-	                          .root = v->root,
-	                          .ninputs = v->ninputs,
-	                          .joint = v->kind == r->kind ? a->joint : NULL,
-	                          .stores = agreement_writes(a, r) || v->equal,
-	                          .array = &v->info,
-	                          .host = a->host};
+	return (struct layout_of){
+	        .request = r,
+	        .size = a->size,
+	        .kind = v->kind,
+	        .root = v->root,
+	        .ninputs = v->ninputs,
+	        .joint = v->kind == r->kind ? a->joint : NULL,
+	        .stores = agreement_writes(a, r) || v->equal,
+	        .array = &v->info,
+	        .host = a->host,
+	        .shares = v->algorithm && v->algorithm->flags & COLL_WEIGHTED ? a->shares : NULL};
 }
 
 /* ---- arrays ---- */
@@ -360,6 +362,7 @@ void agreement_release(struct agreement *a)
 	free(a->names);
 	free(a->rank_files);
 	free(a->joint);
+	free(a->shares);
 	free(a->dropped);
 	free(a->vectors);
 	free(a->tensors);

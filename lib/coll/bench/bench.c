@@ -17,8 +17,11 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/sort.h"
+#include "lib/base/fields.h"
+#include "lib/coll/agreement/offer.h"
 #include "lib/coll/drive.h"
 #include "lib/coll/task.h"
+#include "lib/price/fill.h"
 #include "lib/price/tuning.h"
 
 #define MEMORY (64u << 20) /* bytes for the connections' buffers */
@@ -40,10 +43,16 @@ struct bench {
 
 	const struct coll_algorithm **algorithms; /* of the sweep; NULL: auto */
 	size_t nalgorithms;
-	uint64_t *off, *merge_off;          /* [size + 1] */
-	struct drive drive;                 /* the template for each case's drive */
-	double *times;                      /* [iters] */
-	uint64_t wrong;                     /* over all cases and ranks */
+	uint64_t *off, *merge_off; /* [size + 1] */
+	uint64_t *weighted_off;    /* [size + 1]: of a case with COLL_WEIGHTED */
+	struct network network;    /* on the coordinator, while it chooses */
+	bool agreed;               /* terms are known */
+	struct bench_terms terms;
+	size_t turn;        /* of the next case that `auto` chooses, in terms.chosen */
+	struct buf offered; /* the details of the intent */
+	struct drive drive; /* the template for each case's drive */
+	double *times;      /* [iters] */
+	uint64_t wrong;     /* over all cases and ranks */
 	struct select_tuning tuning, found; /* read; to write */
 };
 
@@ -199,10 +208,14 @@ static void lay_out(const struct bench *b, struct bench_case *c)
 
 /* Choose the case's algorithm. 1: chosen; 0: skipped, because `all` skips algorithms that would
  * fall back to another; -1: error. */
-static int choose(const struct bench *b, size_t k, struct bench_case *c, struct err *err)
+static int choose(struct bench *b, size_t k, struct bench_case *c, struct err *err)
 {
 	const struct coll_algorithm *asked = b->algorithms[k];
-	if (!asked) {
+	if (!asked && b->agreed) {
+		if (b->turn == b->terms.n)
+			return malformed(err, "ROSTER", "algorithm");
+		asked = b->terms.chosen[b->turn++];
+	} else if (!asked) {
 		struct select_args s = {
 		        .kind = b->request->kind,
 		        .size = b->size,
@@ -214,17 +227,26 @@ static int choose(const struct bench *b, size_t k, struct bench_case *c, struct 
 		        .memory = b->request->settings.lanes != JOB_LANES_TCP,
 		        .base = c->args.base,
 		        .steps = c->args.steps,
+		        .root = c->args.root,
+		        .network = b->network.n ? &b->network : NULL,
 		        .host_cpus = b->host_cpus,
 		        .host = b->host,
 		        .tuning = b->request->tuning ? &b->tuning : NULL,
 		};
 		if (select_auto(&s, &asked, err) < 0)
 			return -1;
+		if (asked && b->network.n && bench_terms_add(&b->terms, asked, err) < 0)
+			return -1;
 	}
 	if (!asked)
 		return err_set(err, ERR_USAGE, "no algorithm of %s can run this job",
 		               coll_name(b->request->kind));
 	c->algorithm = coll_resolve(asked, &c->args);
+	if (c->algorithm->flags & COLL_WEIGHTED && b->terms.shares) {
+		fill_cuts(b->terms.shares, b->size, coll_count(&c->args), c->args.esize,
+		          b->weighted_off);
+		c->args.off = b->weighted_off;
+	}
 	return c->algorithm == asked || strcmp(b->request->algorithm, "all") != 0;
 }
 
@@ -233,6 +255,7 @@ static int for_each_case(struct bench *b,
                          void *ctx, struct err *err)
 {
 	uint64_t size = b->request->bench.minbytes;
+	b->turn = 0;
 	do {
 		for (size_t k = 0; k < b->nalgorithms; k++) {
 			struct bench_case c = {.size = size};
@@ -539,8 +562,9 @@ static int make_room(struct bench *b, struct err *err)
 	size_t n = (size_t)b->size + 1;
 	b->off = err_calloc(n, sizeof *b->off, "the blocks", err);
 	b->merge_off = err_calloc(n, sizeof *b->merge_off, "the blocks", err);
+	b->weighted_off = err_calloc(n, sizeof *b->weighted_off, "the blocks", err);
 	b->times = err_calloc((size_t)b->request->bench.iters, sizeof *b->times, "the times", err);
-	if (!b->off || !b->merge_off || !b->times)
+	if (!b->off || !b->merge_off || !b->weighted_off || !b->times)
 		return -1;
 	b->head = (struct bench_head){
 	        .collective = coll_name(b->request->kind),
@@ -565,7 +589,75 @@ static int offer(struct coll *life, struct err *err)
 	b->size = life->size;
 	if (make_room(b, err) < 0)
 		return -1;
+	const struct network_found link = coll_link(life);
+	buf_init(&b->offered, DETAILS_MAX);
+	message_put(&network_found_message, &link, &b->offered);
+	if (b->offered.failed)
+		return err_nomem(err, "the bench", DETAILS_MAX);
+	life->intent.details = view_of(b->offered.data, b->offered.len);
 	return describe(b, &life->intent, err);
+}
+
+static int pass(struct bench *b, struct bench_case *c, void *ctx, struct err *err)
+{
+	(void)b;
+	(void)c;
+	(void)ctx;
+	(void)err;
+	return 0;
+}
+
+/* On the coordinator: choose the algorithms, and the shares, by the links of all hosts. */
+static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
+                  struct err *err)
+{
+	struct coll *life = ctx;
+	struct bench *b = life->state;
+	struct network *n = &b->network;
+	const struct network_found own = coll_link(life);
+	plan->windows = plan->streams = 1;
+	b->host_cpus = (int)plan->host_cpus;
+	b->host = plan->host;
+	int ret = bench_network(n, b->host, b->size, intents, b->request->tuning, err);
+	const struct coll_args args = {.size = b->size, .host = b->host};
+	for (int r = 0; ret == 0 && r < b->size; r++)
+		network_add_round_trip(n, b->host ? b->host[r] : r,
+		                       (double)job_round_trip(life->job, r) / NS_PER_SEC);
+	if (ret == 0) {
+		network_add(n, b->host ? b->host[b->rank] : b->rank, &own);
+		network_settle(n, b->request->tuning ? &b->tuning.rates : &price_default);
+		b->terms.shares =
+		        err_calloc((size_t)b->size, sizeof *b->terms.shares, "the shares", err);
+		ret = b->terms.shares ? network_shares(n, &args, b->terms.shares, err) : -1;
+	}
+	if (ret == 0)
+		ret = for_each_case(b, pass, NULL, err);
+	network_release(n);
+	return ret;
+}
+
+static void terms(void *ctx, int rank, struct buf *out)
+{
+	const struct coll *life = ctx;
+	const struct bench *b = life->state;
+	(void)rank;
+	bench_terms_put(out, &b->terms, b->size);
+}
+
+static int adopt(struct coll *life, struct err *err)
+{
+	struct bench *b = life->state;
+	struct err why = ERR_INIT;
+	bench_terms_release(&b->terms);
+	b->host_cpus = (int)life->plan.host_cpus;
+	b->host = life->plan.host;
+	b->agreed = true;
+	if (bench_terms_get(life->plan.details, b->request->kind, b->size, &b->terms, &why) == 0 &&
+	    for_each_case(b, pass, NULL, &why) == 0)
+		return 0;
+	return err_rank(err, why.code,
+	                why.code == ERR_RESOURCE ? ERR_RANK_SELF : job_coordinator(life->job), "%s",
+	                why.text);
 }
 
 static bool meshes(const struct coll *life)
@@ -579,8 +671,6 @@ static int connect_all(struct coll *life, struct err *err)
 	struct bench *b = life->state;
 	uint8_t *used = err_calloc((size_t)b->size, 1, "the edges", err);
 	struct exec_vector vector = {.args = merge_args(b, (uint64_t)b->size)};
-	b->host_cpus = (int)life->plan.host_cpus;
-	b->host = life->plan.host;
 	b->drive = (struct drive){.job = life->job,
 	                          .memory = MEMORY,
 	                          .window_bytes = ARENA_OF(b->request->bench.maxbytes),
@@ -640,6 +730,10 @@ static void release(struct coll *life)
 	free(b->algorithms);
 	free(b->off);
 	free(b->merge_off);
+	free(b->weighted_off);
+	bench_terms_release(&b->terms);
+	network_release(&b->network);
+	buf_release(&b->offered);
 	free(b->times);
 	tuning_release(&b->tuning);
 	tuning_release(&b->found);
@@ -650,6 +744,9 @@ const struct coll_task coll_task_bench = {
         .check = check,
         .offer = offer,
         .meshes = meshes,
+        .decide = decide,
+        .terms = terms,
+        .adopt = adopt,
         .connect = connect_all,
         .run = run,
         .seal = seal,

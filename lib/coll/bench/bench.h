@@ -16,11 +16,32 @@
 #include "lib/data/kernels/reduce.h"
 #include "lib/exec/fileio.h"
 #include "lib/exec/memory_space.h"
+#include "lib/job/proto.h"
 #include "lib/price/select.h"
 #include "lib/sched/sched.h"
 
 struct devices;
 struct job;
+
+/* ---- bench_terms.c: what the coordinator chooses ---- */
+
+struct bench_terms {
+	uint32_t *shares; /* [size] (fill.h); NULL: even */
+	/* Of the cases that `auto` chooses, in the order of the sweep. */
+	const struct coll_algorithm **chosen;
+	size_t n;
+};
+void bench_terms_put(struct buf *out, const struct bench_terms *, int size);
+/* ERR_INTEGRITY, ERR_DISAGREE. The caller releases them in either case. */
+int bench_terms_get(struct view v, enum coll_kind kind, int size, struct bench_terms *,
+                    struct err *err);
+int bench_terms_add(struct bench_terms *, const struct coll_algorithm *, struct err *err);
+void bench_terms_release(struct bench_terms *);
+
+/* The network by the links in the ranks' intents, not settled. The caller releases it in either
+ * case. ERR_INTEGRITY. */
+int bench_network(struct network *, const int *host, int size, const struct intent *const *intents,
+                  bool tuned, struct err *err);
 
 /* The result of one case: an algorithm and a size. */
 struct bench_row {
