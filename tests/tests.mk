@@ -25,7 +25,7 @@ help:
 	@echo '                      $(PARTS)'
 	@echo 'make check-bare       run the demo, make check and make check-more in an empty Debian 12 (root, debootstrap);'
 	@echo '                      HERE=LOG compares with what the two printed here'
-	@echo 'make check-faults     run whole jobs with random faults (SEED=1, JOBS=1000)'
+	@echo 'make check-faults     run whole jobs with random faults (SEED=1, JOBS=1000; OF=copies: a kind)'
 	@echo 'make check-sim        simulate whole jobs, a cluster in one thread (SEED=1, JOBS=1000)'
 	@echo 'make sim              build the simulation: $(BUILD)/sim/sim (sim-bugs: a build with each planted bug)'
 	@echo 'make check-gpu        test the GPU plug-in: its kernels on the CPU; on a GPU if there is one, with whole'
@@ -108,7 +108,7 @@ JOBS ?= 1000
 COLLCTL ?= $(BUILD)/collctl
 check-faults: deps-test
 	@+$(if $(filter $(BUILD)/collctl,$(COLLCTL)),$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all)
-	@COLLCTL=$(abspath $(COLLCTL)) tests/fault/jobs.sh --seed $(SEED) --jobs $(JOBS)
+	@COLLCTL=$(abspath $(COLLCTL)) tests/fault/jobs.sh --seed $(SEED) --jobs $(JOBS) $(if $(OF),--of $(OF))
 
 # The same of the simulation; one job runs in one process, for a debugger. TRACE=1 prints all that happens. INSIDERS=n: in n of
 # 1,000 jobs a rank sends what it likes.

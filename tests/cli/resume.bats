@@ -148,7 +148,12 @@ scribble() { printf '\1\2\3' | dd of="$1" bs=1 seek="$2" conv=notrunc status=non
 	sent '2.8 MiB'
 	assert_copies
 	assert_equal "$(stat -c %a out.1 out.1/a out.1/a/b out.1/z out.1/empty)" $'755\n751\n755\n440\n755'
+	# Parts and temporary files are no files of the folder; an output that is the input needs no part.
+	cp src/z src/.z.collctl-part
+	cp src/z src/a/.y.collctl-abcdefghijkl
 	send --update # the times differ
+	[[ -e src/a/.y.collctl-abcdefghijkl ]]
+	rm src/a/.y.collctl-abcdefghijkl
 	assert_copies
 	send --update
 	grep -q '3 of 3 files' said

@@ -40,11 +40,11 @@ def algorithms():
 class Case:
     """A job: its shape, its command lines and its files in @dir."""
 
-    def __init__(self, seed, table):
+    def __init__(self, seed, table, kind=None):
         rng = self.rng = random.Random(seed)
         self.seed = seed
         self.size = rng.choice((2, 2, 3, 3, 4, 5, 6, 7, 8))
-        self.kind = rng.choice(KINDS + COMMON)
+        self.kind = kind or rng.choice(KINDS + COMMON)
         self.algorithm = rng.choice(("auto", *table.get(self.kind, ())))
         self.root = rng.randrange(self.size) if self.kind in ROOTED else 0
         self.insecure = rng.random() < 0.4
@@ -312,6 +312,12 @@ class Case:
             elif want is not None and content is not None and self.holds(path, want):
                 found.add(w)
         return found
+
+    def may_stay(self, name, failed):
+        return False
+
+    def strangers(self):
+        return []
 
     def temporary(self):
         """Hidden files below the folder."""

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Whole jobs with random faults, drawn from a seed and checked against numpy.
 
-  jobs.py SYSFAULT [--seed N] [--jobs N] [--keep DIR] [--verbose]
+  jobs.py SYSFAULT [--seed N] [--jobs N] [--of KIND] [--keep DIR] [--verbose]
 
 Job i has the seed N + i: `--seed N --jobs 1` runs a single one again. COLLCTL names the binary. Prints a
 line for each thing that went wrong, keeps the folder of such a job, and last prints `N passed, N failed`.
@@ -10,7 +10,8 @@ What must hold whatever the fault:
   the job ends; exit codes are those of the contract; who fails says why, and no sanitizer says anything;
   each output file is the old one or the new one, whole; who ends with 0 has new files, and then all have;
   before the verdict one cause has one exit code and one text;
-  no temporary file of a survivor and no process is left; the same job without the fault succeeds (a sample).
+  no temporary file of a survivor and no process is left, and no part but of a failed rank with --resume; the same
+  job without the fault succeeds (a sample), that of copies.py with what the first has left.
 What the fault may make of the job is in faults.py.
 """
 
@@ -30,13 +31,16 @@ import time
 import ctypes
 
 import proxy as px
-from cases import Case, algorithms
-from faults import Fault, Judgement, draw
+from cases import KINDS, Case, algorithms
+from copies import Copies
+from faults import Fault, Input, Judgement, draw
 from job import COLLCTL, LOOPBACK, SECRET, Inherited, exit_code, reserve_port
 
 CODES = set(range(12)) | {128 + signal.SIGINT, 128 + signal.SIGTERM, 128 + signal.SIGKILL}
 PR_SET_CHILD_SUBREAPER = 36
 AGAIN = 0.15  # of the jobs run a second time, without the fault
+GOES_ON = 0.6  # of those of copies.py, with what the first time has left
+COPIES = 0.15  # of the jobs are those
 
 
 def sanitized():
@@ -334,8 +338,11 @@ class Run:
             whole = any(all(w in found for files in self.states.values() for found in files.values()) for w in worlds)
             j.demand(whole, f"rank{'s' if len(done) > 1 else ''}", *done, "ended with 0, but not all outputs are right")
         names = self.case.temporary()
+        failed = [r for r in j.ranks if self.codes[0 if by_run else r] != 0]
         left = [n for n in names if not any(f"out.{v}" in n or f"in.{v}" in n for v in self.fault.killed())]
+        left = [n for n in left if not self.case.may_stay(n, failed)]
         j.demand(not left, "left:", *left)
+        j.demand(not self.case.strangers(), "written:", *self.case.strangers())
         if by_run and type(self.fault) is Fault:
             j.demand(self.codes[0] == 0, "run ended with", self.codes[0])
         elif not j.wrong or not by_run:
@@ -395,8 +402,8 @@ def reap(seconds):
 
 
 class Tools:
-    def __init__(self, sysfault, keep, verbose):
-        self.sysfault, self.keep, self.verbose = sysfault, keep, verbose
+    def __init__(self, sysfault, keep, verbose, of):
+        self.sysfault, self.keep, self.verbose, self.of = sysfault, keep, verbose, of
         self.table = algorithms()
         self.sanitized = sanitized()
         self.patience = 10 if self.sanitized else 6
@@ -405,20 +412,30 @@ class Tools:
         self.environment.update(LC_ALL="C", no_proxy="*", XDG_CACHE_HOME=os.path.join(tempfile.gettempdir(), "cache"))
 
 
+def draw_case(tools, seed):
+    if tools.of == "copies" or (not tools.of and random.Random(seed ^ 0xC0B1).random() < COPIES):
+        return Copies(seed, tools.table)
+    return Case(seed, tools.table, tools.of)
+
+
 def one(tools, seed):
     """The complaints about the job of a seed, with its story."""
     random_fault = random.Random(seed ^ 0x5EED)
-    case = Case(seed, tools.table)
+    case = draw_case(tools, seed)
     with tempfile.TemporaryDirectory(prefix=f"job.{seed}.") as directory:
         fault = draw(random_fault, case)
         case.make(directory)
         run = Run(tools, case, fault)
         wrong = run.go()
         story = list(run.story())
-        if not wrong and type(fault) is not Fault and random_fault.random() < AGAIN:
-            case.make(directory)  # the inputs may have changed
-            for name in case.temporary():
-                os.unlink(os.path.join(directory, name))
+        copies = isinstance(case, Copies) and not isinstance(fault, Input)
+        if not wrong and type(fault) is not Fault and random_fault.random() < (GOES_ON if copies else AGAIN):
+            if copies:
+                case.go_on()
+            else:
+                case.make(directory)  # the inputs may have changed
+                for name in case.temporary():
+                    os.unlink(os.path.join(directory, name))
             run = Run(tools, case, Fault(random_fault, case))
             wrong = ["again, without the fault: " + w for w in run.go()]
             story += ["again:", *run.story()]
@@ -449,10 +466,11 @@ def main():
     p.add_argument("sysfault")
     p.add_argument("--seed", type=int, default=1)
     p.add_argument("--jobs", type=int, default=100)
+    p.add_argument("--of", choices=("copies", *KINDS), help="only jobs of copies.py, or of this collective")
     p.add_argument("--keep", default=os.path.join(os.path.dirname(COLLCTL), "faults"))
     p.add_argument("--verbose", action="store_true", help="tell of every job")
     o = p.parse_args()
-    tools = Tools(os.path.abspath(o.sysfault), os.path.abspath(o.keep), o.verbose)
+    tools = Tools(os.path.abspath(o.sysfault), os.path.abspath(o.keep), o.verbose, o.of)
     began = time.monotonic()
     tools.store = ServedStore()
     try:
@@ -475,7 +493,7 @@ def main():
             if wrong or o.verbose:
                 print("\n".join(f"    {line[:1000]}" for line in story))
             if wrong:
-                print(f"    again: make check-faults SEED={seed} JOBS=1; its folder: {os.path.join(tools.keep, str(seed))}", flush=True)
+                print(f"    again: make check-faults SEED={seed} JOBS=1{f' OF={o.of}' if o.of else ''}; its folder: {os.path.join(tools.keep, str(seed))}", flush=True)
         for w in workers:
             w.join()
     finally:

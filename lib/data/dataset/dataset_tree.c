@@ -12,6 +12,8 @@
 #include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/data/dataset/dataset_internal.h"
+#include "lib/data/files/outfile.h"
+#include "lib/data/files/part.h"
 
 /* O_NONBLOCK: a FIFO that has replaced the file meanwhile must not block. */
 #define ENTRY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
@@ -23,9 +25,11 @@ struct tree {
 
 static int walk(struct tree *t, int fd, const char *name, struct err *err);
 
+/* What jobs write, or have left, is no file of the user. */
 static int is_entry(const struct dirent *e)
 {
-	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
+	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
+	       !part_is_name(e->d_name) && !outfile_is_temp(e->d_name);
 }
 
 static int by_bytes(const struct dirent **a, const struct dirent **b)
