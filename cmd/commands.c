@@ -53,6 +53,9 @@ const struct command commands[] = {
 	{"run", "-n N | -H HOSTS [--] COMMAND...",
 	 "start the ranks of a collective or a program, on this host or on others by ssh",
 	 NO_JOB, FOR_RUN | FOR_JSON, 1, -1, true, cmd_run},
+	{"invite", "-n N [--] [COMMAND...]",
+	 "make a ticket with which the ranks of a job find each other, and serve their meeting",
+	 NO_JOB, FOR_INVITE | FOR_JSON, 0, -1, true, cmd_invite},
 	{"serve", "[--listen ADDR:PORT]", "run the store where ranks meet",
 	 NO_JOB, FOR_SERVE, 0, 0, false, cmd_serve},
 	{"bench", "COLLECTIVE",
@@ -133,7 +136,7 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 	}
 	/* In a job a closed pipe must be an error of write(); a command that only prints ends by
 	 * the signal, as other programs in a pipeline do. */
-	if (cmd->job != NO_JOB || command_groups(cmd) & (FOR_RUN | FOR_SERVE | FOR_CA))
+	if (cmd->job != NO_JOB || command_groups(cmd) & (FOR_RUN | FOR_SERVE | FOR_CA | FOR_INVITE))
 		signal(SIGPIPE, SIG_IGN);
 	/* Needed for connections to many ranks and for the files of a set. */
 	if (command_groups(cmd) & (FOR_JOIN | FOR_INPUT))

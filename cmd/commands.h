@@ -30,6 +30,7 @@ int cmd_collective(const struct command *, struct options *, int argc, char **ar
 int cmd_barrier(const struct command *, struct options *, int argc, char **argv);
 int cmd_check(const struct command *, struct options *, int argc, char **argv);
 int cmd_run(const struct command *, struct options *, int argc, char **argv);
+int cmd_invite(const struct command *, struct options *, int argc, char **argv);
 int cmd_bench(const struct command *, struct options *, int argc, char **argv);
 int cmd_serve(const struct command *, struct options *, int argc, char **argv);
 int cmd_plan(const struct command *, struct options *, int argc, char **argv);

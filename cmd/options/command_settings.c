@@ -1,6 +1,7 @@
 /* The options of commands that are no settings of a request: members of struct options. See
  * lib/coll/request/setting.h. */
 #include "cmd/options/options.h"
+#include "lib/base/clock.h"
 
 #define AT(member) offsetof(struct options, member)
 #define OPT(...)   SETTING(struct options, __VA_ARGS__)
@@ -93,6 +94,9 @@ const struct setting command_settings[] = {
         OPT(STORE, "ttl", 0, "DURATION", DURATION, ttl, FOR_SERVE,
             "delete each record this long after its last write; 0 keeps records", .def = "0",
             .max = INT64_MAX),
+        OPT(JOB, "valid", 0, "DURATION", DURATION, valid, FOR_INVITE,
+            "how long ranks may join with the ticket", .def = "1h", .min = NS_PER_SEC,
+            .max = 366 * 24 * 3600 * NS_PER_SEC),
         OPT(KEYGEN, "force", 0, NULL, FLAG, request.force, FOR_KEYGEN,
             "overwrite FILE if it exists", .action = true),
         OPT(CERTIFICATES, "rank", 'r', "N", INT, request.settings.rank, FOR_CA,

@@ -50,6 +50,7 @@ struct options {
 	const char *port_file, *token_file, *tls_cert, *tls_key;
 	int ready_fd; /* -1 */
 	int64_t ttl;
+	int64_t valid; /* invite */
 	struct {
 		const char *name, *host;
 		int days; /* 0: as usual */

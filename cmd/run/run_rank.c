@@ -46,6 +46,8 @@ static void clear_environment(void)
 {
 	static const char *const foreign[] = {
 	        "COLLCTL_RENDEZVOUS",
+	        "COLLCTL_TICKET",
+	        "COLLCTL_TICKET_FILE",
 	        "COLLCTL_HOSTFILE",
 	        "COLLCTL_SECRET_FILE",
 	        "COLLCTL_SECRET_FD",

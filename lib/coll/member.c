@@ -5,8 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/coll/request/paths.h"
 #include "lib/crypto/certificate.h"
@@ -39,8 +42,89 @@ static void hide(const struct job_settings *s)
 		private_process(NULL);
 }
 
+/* ---- a ticket ---- */
+
+#define REACH_TIME (3 * NS_PER_SEC) /* for the first of its addresses to answer */
+
+/* The ticket's text, malloced; NULL: none is given, or an error. */
+static char *ticket_text(const struct job_settings *s, struct err *err)
+{
+	char line[TICKET_TEXT];
+	char *text = secret_variable(s, "COLLCTL_TICKET", err);
+	if (err->code || !s->ticket_file)
+		return text;
+	wipe_free(text);
+	const bool from_stdin = strcmp(s->ticket_file, "-") == 0;
+	ssize_t n = 0;
+	hide(s);
+	if (from_stdin && s->ask && isatty(STDIN_FILENO)) {
+		n = s->ask("ticket: ", line, sizeof line);
+		if (n < 0)
+			err_set(err, ERR_USAGE, "--ticket-file -: there is no terminal to ask on");
+	} else if (from_stdin) {
+		n = read_full(STDIN_FILENO, line, sizeof line - 1);
+		line[n > 0 ? n : 0] = '\0';
+		if (n < 0)
+			err_errno(err, ERR_INPUT, "stdin");
+	} else {
+		private_line(s->ticket_file, "COLLCTL_TICKET may hold the ticket", line,
+		             sizeof line, err);
+	}
+	text = err->code ? NULL : err_strdup(line, "the ticket", err);
+	wipe(line, sizeof line);
+	return text;
+}
+
+/* What a ticket says may not be said otherwise. */
+static int check_alone(const struct job_settings *s, const struct ticket *t, struct err *err)
+{
+	const char *with = s->rendezvous         ? "--rendezvous"
+	                   : s->hostfile         ? "--hostfile"
+	                   : s->job              ? "--job"
+	                   : s->secret_file      ? "--secret-file"
+	                   : s->secret_fd >= 0   ? "--secret-fd"
+	                   : s->tls_cert         ? "--tls-cert"
+	                   : s->insecure         ? "--insecure"
+	                   : s->store_token_file ? "--store-token-file"
+	                                         : NULL;
+	if (with)
+		return err_set(err, ERR_USAGE,
+		               "%s: the ticket says where and how the ranks meet: remove one of "
+		               "the two",
+		               with);
+	if (s->size > 0 && s->size != t->size)
+		return err_set(err, ERR_USAGE, "--size %d: the ticket is for a job of %d ranks",
+		               s->size, t->size);
+	return 0;
+}
+
+static int find_ticket(struct member *m, const struct job_settings *s, struct err *err)
+{
+	char token[TICKET_TOKEN];
+	char *text = ticket_text(s, err);
+	if (!text)
+		return err->code ? -1 : 0;
+	hide(s);
+	int ret = ticket_decode(&m->ticket, text, err);
+	wipe_free(text);
+	if (ret < 0 || crypto_begin(err) < 0 || check_alone(s, &m->ticket, err) < 0 ||
+	    ticket_secret(&m->ticket, &m->secret, err) < 0 ||
+	    ticket_token(&m->ticket, token, err) < 0)
+		return -1;
+	m->token = err_strdup(token, "the token", err);
+	wipe(token, sizeof token);
+	wipe(m->ticket.key, sizeof m->ticket.key);
+	m->has_ticket = true;
+	m->conf.secret = &m->secret;
+	ticket_job(&m->ticket, m->ticket_name);
+	ticket_reach(&m->ticket, REACH_TIME, m->ticket_url, sizeof m->ticket_url);
+	return m->token ? 0 : -1;
+}
+
 static int find_secret(struct member *m, const struct job_settings *s, struct err *err)
 {
+	if (m->has_ticket)
+		return 0;
 	char *text = secret_variable(s, "COLLCTL_SECRET", err);
 	int ret = -1;
 	if (!s->insecure)
@@ -161,6 +245,8 @@ static int check_own_certificate(struct member *m, const struct job_settings *s,
 static int find_token(struct member *m, const struct job_settings *s, struct err *err)
 {
 	char line[TOKEN_MAX];
+	if (m->has_ticket)
+		return 0;
 	m->token = secret_variable(s, "COLLCTL_STORE_TOKEN", err);
 	if (err->code)
 		return -1;
@@ -196,8 +282,8 @@ static int find_rank(struct member *m, const struct job_settings *s, struct err 
 {
 	const struct launch *launch = &m->launch;
 	struct job_conf *c = &m->conf;
-	c->rank = s->rank;
-	c->size = s->size > 0 ? s->size : 0;
+	c->rank = m->has_ticket && s->rank == -1 ? SETTINGS_RANK_AUTO : s->rank;
+	c->size = m->has_ticket ? m->ticket.size : s->size > 0 ? s->size : 0;
 	if (c->rank == -1 || !c->size) {
 		const struct err *bad = &launch->conflict;
 		if (bad->code)
@@ -238,6 +324,19 @@ static int find_rank(struct member *m, const struct job_settings *s, struct err 
 	return 0;
 }
 
+static void use_ticket(struct member *m)
+{
+	const time_t end = (time_t)m->ticket.expires;
+	char when[64] = "";
+	struct tm tm;
+	if (time(NULL) >= end)
+		strftime(when, sizeof when, ", whose ticket expired at %F %T by the clock here,",
+		         localtime_r(&end, &tm));
+	snprintf(m->served_by, sizeof m->served_by, "'collctl invite'%s", when);
+	m->conf.served_by = m->served_by;
+	m->conf.rendezvous = m->ticket_url;
+}
+
 static int find_rendezvous(struct member *m, const struct job_settings *s, struct err *err)
 {
 	const bool ask = !s->ignore_environment;
@@ -245,10 +344,16 @@ static int find_rendezvous(struct member *m, const struct job_settings *s, struc
 	const char *coordinator = ask ? getenv(COORDINATOR) : NULL;
 	struct job_conf *c = &m->conf;
 	c->listen_fd = -1;
+	if (m->has_ticket) {
+		use_ticket(m);
+		return 0;
+	}
 	if (s->rendezvous && s->hostfile)
 		return err_set(err, ERR_USAGE, "--rendezvous and --hostfile exclude each other");
 	if (s->rendezvous) {
 		c->rendezvous = s->rendezvous;
+		if (strncmp(s->rendezvous, "http", 4) == 0)
+			c->served_by = "'collctl serve'";
 	} else if (s->hostfile) {
 		if (hostfile_find(&m->hosts, s->hostfile, false, err) < 0)
 			return -1;
@@ -283,8 +388,8 @@ static int check_name(const char *name, struct err *err)
 static int find_name(struct member *m, const struct job_settings *s, struct err *err)
 {
 	struct job_conf *c = &m->conf;
-	c->name = s->job ? s->job : "default";
-	if (!s->job && m->launch.id[0]) {
+	c->name = m->has_ticket ? m->ticket_name : s->job ? s->job : "default";
+	if (!m->has_ticket && !s->job && m->launch.id[0]) {
 		c->name = m->launch.id;
 		c->name_from = m->launch.id_from;
 		memcpy(c->launch_tag, m->launch.tag, sizeof c->launch_tag);
@@ -297,10 +402,10 @@ int member_init(struct member *m, const struct job_settings *s, struct err *err)
 	memset(m, 0, sizeof *m);
 	m->conf.settings = s;
 	find_launch(&m->launch, s);
-	if (check_tls_options(s, err) < 0 || find_rendezvous(m, s, err) < 0 ||
-	    find_rank(m, s, err) < 0 || find_name(m, s, err) < 0 ||
-	    check_own_certificate(m, s, err) < 0 || find_secret(m, s, err) < 0 ||
-	    find_token(m, s, err) < 0 || crypto_begin(err) < 0) {
+	if (check_tls_options(s, err) < 0 || find_ticket(m, s, err) < 0 ||
+	    find_rendezvous(m, s, err) < 0 || find_rank(m, s, err) < 0 ||
+	    find_name(m, s, err) < 0 || check_own_certificate(m, s, err) < 0 ||
+	    find_secret(m, s, err) < 0 || find_token(m, s, err) < 0 || crypto_begin(err) < 0) {
 		member_release(m);
 		return -1;
 	}

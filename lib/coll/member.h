@@ -6,6 +6,7 @@
 #include "lib/job/job_settings.h"
 #include "lib/job/job.h"
 #include "lib/job/launch.h"
+#include "lib/job/ticket.h"
 
 struct member {
 	struct job_conf conf; /* all but note and note_ctx */
@@ -15,6 +16,10 @@ struct member {
 	char *tls_files[4]; /* names: certificate, key, CA, revocation lists */
 	struct hostfile hosts;
 	char *token;
+	bool has_ticket;
+	struct ticket ticket;
+	char ticket_name[TICKET_JOB], ticket_url[ADDR_TEXT + 32];
+	char served_by[128];
 };
 
 /* Fill *m. conf points into *m and the settings, so neither may move or be freed before the job is

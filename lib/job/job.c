@@ -141,12 +141,10 @@ bool job_interrupted(void *ctx)
 static void say_what_delays(void *ctx, const char *why)
 {
 	const struct job *j = ctx;
-	const char *url = j->conf.rendezvous;
-	const bool ours = strncmp(url, "http://", 7) == 0 || strncmp(url, "https://", 8) == 0;
-	const bool unserved = ours && strstr(why, "cannot connect");
-	job_log(j, 0, "%s%s trying for %.3g s (--join-timeout)", why,
-	        unserved ? ": does 'collctl serve' run there?" : ";",
-	        (double)j->conf.settings->join_timeout / NS_PER_SEC);
+	const bool unserved = j->conf.served_by && strstr(why, "cannot connect");
+	job_log(j, 0, "%s%s%s%s trying for %.3g s (--join-timeout)", why,
+	        unserved ? ": does " : ";", unserved ? j->conf.served_by : "",
+	        unserved ? " run there?" : "", (double)j->conf.settings->join_timeout / NS_PER_SEC);
 }
 
 int job_check(struct job *j, struct err *err)

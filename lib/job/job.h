@@ -50,7 +50,8 @@ struct job_conf {
 	struct secret *secret;
 	struct credentials *credentials;
 	const char *rendezvous;
-	char *store_token; /* or NULL; the caller's; job_open wipes it */
+	const char *served_by; /* what may serve it, "'collctl serve'", for a hint; or NULL */
+	char *store_token;     /* or NULL; the caller's; job_open wipes it */
 	const struct hostfile *hosts;
 	const char *coordinator; /* "ADDR:PORT" from run, or NULL */
 	int listen_fd;           /* from run, for rank 0; or -1 */

@@ -25,7 +25,8 @@ struct job_settings {
 	int size;        /* <= 0: not given */
 	int rank;        /* -1: not given; SETTINGS_RANK_AUTO */
 	const char *rendezvous, *hostfile;
-	const char *job; /* NULL: the launcher's id, or "default" */
+	const char *job;         /* NULL: the launcher's id, or "default" */
+	const char *ticket_file; /* of `collctl invite`; "-": stdin */
 	const char *secret_file;
 	int secret_fd; /* -1 */
 	/* Files of certificates, instead of a secret. {rank}, {size} and {host} in their names are

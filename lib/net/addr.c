@@ -495,6 +495,22 @@ static int no_iface(const char *spec, const struct ifaddrs *list, struct err *er
 	               spec, at ? names : "none");
 }
 
+int addr_list_own(char (*hosts)[ADDR_TEXT], int max)
+{
+	struct ifaddrs *list;
+	struct addr a;
+	int n = 0;
+	if (getifaddrs(&list) < 0)
+		return 0;
+	for (int wanted = 3; wanted >= 2; wanted--)
+		for (struct ifaddrs *i = list; i && n < max; i = i->ifa_next)
+			if (iface_addr(i, &a) && (i->ifa_flags & IFF_UP) &&
+			    !(i->ifa_flags & IFF_LOOPBACK) && preference(&a) == wanted)
+				addr_text(&a, false, hosts[n++]);
+	freeifaddrs(list);
+	return n;
+}
+
 int addr_of_iface(struct addr *out, const char *spec, struct err *err)
 {
 	struct ifaddrs *list;

@@ -58,6 +58,10 @@ int addr_listen_lanes(const struct addr *, struct err *);
 /* The address of the interface @spec, a name or a CIDR like 10.0.0.0/8. IPv4 is preferred to IPv6,
  * and IPv6 to link-local addresses. ERR_USAGE lists the active interfaces. */
 int addr_of_iface(struct addr *, const char *spec, struct err *);
+/* The addresses by which other machines may reach this one, without ports: those of active
+ * interfaces except loopback and link-local ones, IPv4 first; at most @max. Returns their
+ * number. */
+int addr_list_own(char (*hosts)[ADDR_TEXT], int max);
 /* Write the name of the interface that has the local address of the connected socket @fd to
  * @name[IF_NAMESIZE]. False: none has it. */
 bool addr_iface_of(int fd, char *name);

@@ -16,6 +16,10 @@
 #define RECORD_NONCE 33 /* bytes of the text, with its NUL; likewise: */
 #define RECORD_MAC   65
 
+/* In place of an address, in a record of `collctl invite`: why nobody can join any more. */
+#define RECORD_USED    "!used" /* all ranks have joined */
+#define RECORD_EXPIRED "!expired"
+
 struct record {
 	char addr[ADDR_TEXT];
 	char nonce[RECORD_NONCE];

@@ -130,6 +130,22 @@ static int advertised(const struct rendezvous *r, const struct addr *where, cons
 	return 0;
 }
 
+/* Does the record say that the invitation is over? Set why: ERR_RENDEZVOUS. */
+static bool is_over(const struct record *rec, struct err *err)
+{
+	if (strcmp(rec->addr, RECORD_USED) == 0)
+		err_set(err, ERR_RENDEZVOUS,
+		        "the ticket has been used: all ranks of its job have joined; 'collctl "
+		        "invite' makes a new one");
+	else if (strcmp(rec->addr, RECORD_EXPIRED) == 0)
+		err_set(err, ERR_RENDEZVOUS,
+		        "the ticket has expired, by the inviter's clock; 'collctl invite' makes a "
+		        "new one");
+	else
+		return false;
+	return true;
+}
+
 /* The writer of a record chose its address text: if it does not resolve, that is noted as trouble
  * and is no error. */
 static bool resolve_record(struct rendezvous *r, const struct record *rec, struct addr *where)
@@ -251,7 +267,7 @@ static enum attempt publish_in_store(struct rendezvous *r, struct addr *where, i
 		r->trouble[0] = '\0';
 	int mine = read_record(r, &value, &rec, err);
 	free(value.data);
-	if (mine < 0)
+	if (mine < 0 || (mine && is_over(&rec, err)))
 		return ATTEMPT_FAILED;
 	note_record(r, value.index);
 	if (value.index && !mine)
@@ -409,6 +425,8 @@ int rendezvous_locate(struct rendezvous *r, struct addr *where, int64_t until, s
 	free(value.data);
 	if (ok <= 0)
 		return ok;
+	if (is_over(&rec, err))
+		return -1;
 	note_record(r, value.index);
 	return resolve_record(r, &rec, where);
 }

@@ -133,6 +133,23 @@ run_example() {
 		kill $store
 		return $rc
 		;;
+	'collctl invite'*)
+		local ticket='' size=${code#*-n } others=() pid rc=0
+		code=${code/invite/invite --advertise 127.0.0.1}
+		sh -ec "exec $code" 2>said 3>&- &
+		local inviter=$!
+		until ticket=$(grep -ohsE 'cc1-[a-z2-7]+$|cc1-[a-z2-7]+ ' said ticket | tr -d ' ') && [[ -n $ticket ]]; do kill -0 $inviter || return; done
+		for ((pid = 1; pid < ${size%% *}; pid++)); do
+			[[ $code == *' -- '* ]] || break
+			(mkdir "$pid" && cp ../ready/* "$pid" 2>/dev/null; cd "$pid" && COLLCTL_TICKET=$ticket sh -ec "exec collctl ${code#* -- }") 3>&- &
+			others+=($!)
+		done
+		((${#others[@]})) || kill -TERM $inviter
+		wait $inviter || rc=$?
+		((${#others[@]} == 0 && rc == 143)) || wait "${others[@]}" || return
+		((rc == 0 || rc == 143))
+		return
+		;;
 	'collctl serve'*)
 		openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=store -keyout store.key -out store.pem 2>/dev/null
 		head -c 20 /dev/urandom | base64 >token

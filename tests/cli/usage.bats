@@ -4,7 +4,7 @@
 load helpers
 
 COMMANDS='allreduce reduce reduce-scatter broadcast scatter gather allgather alltoall scan exscan exchange
-	barrier bench run serve plan algorithms info verify clean keygen version'
+	barrier bench run invite serve plan algorithms info verify clean keygen version'
 
 # usage_error TEXT ARGS...: exit code 2, one line on stderr that contains TEXT, nothing on stdout
 usage_error() {

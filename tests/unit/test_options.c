@@ -909,6 +909,7 @@ static void two_values(const struct setting *s, const char *values[2], char buf[
 		break;
 	case SETTING_SIZE:
 	case SETTING_RATE:
+	case SETTING_LINK:
 		strcpy(buf[0], "5000");
 		strcpy(buf[1], "6000");
 		break;
@@ -927,6 +928,10 @@ static void two_values(const struct setting *s, const char *values[2], char buf[
 	case SETTING_NUMBER:
 		strcpy(buf[0], "-0.5");
 		strcpy(buf[1], "2");
+		break;
+	case SETTING_RATES:
+		strcpy(buf[0], "1M,2M");
+		strcpy(buf[1], "3M,4M");
 		break;
 	case SETTING_WEIGHTS:
 	case SETTING_ROWS:
@@ -1006,7 +1011,8 @@ static int listed(struct options *o, const struct setting *row)
 static void same_value(struct options *a, struct options *b, const struct setting *row)
 {
 	const struct setting *s = row;
-	if (s->kind == SETTING_LIST || s->kind == SETTING_WEIGHTS || s->kind == SETTING_ROWS)
+	if (s->kind == SETTING_LIST || s->kind == SETTING_WEIGHTS || s->kind == SETTING_ROWS ||
+	    s->kind == SETTING_RATES)
 		assert_int_equal(listed(a, row), listed(b, row));
 	else if (memcmp(member_of(a, row), member_of(b, row), bytes_of(s)) != 0)
 		fail_msg("--%s: another value than that of its last word", row->name);

@@ -175,8 +175,8 @@ S(RESOURCES, "device-path", 0, "PATH", CHOICE, device_path, FOR_MOVES | FOR_BENC
 S(RESOURCES, "device-memory", 0, "SIZE", SIZE, device_memory, FOR_MOVES,
   "memory for buffers on each GPU (default: three quarters of what is free)", .min = 1,
   .max = INT64_MAX)
-S(JOB, "size", 'n', "N", INT, settings.size, FOR_JOIN | FOR_PLAN, "number of ranks", .min = 1,
-  .max = JOB_MAX_SIZE)
+S(JOB, "size", 'n', "N", INT, settings.size, FOR_JOIN | FOR_PLAN | FOR_INVITE, "number of ranks",
+  .min = 1, .max = JOB_MAX_SIZE)
 S(JOB, "size", 'n', "N", INT, settings.size, FOR_RUN, "number of ranks to start", .min = 1,
   .max = JOB_MAX_SIZE)
 S(JOB, "rank", 'r', "N|auto", RANK, settings.rank, FOR_JOIN,
@@ -193,6 +193,10 @@ S(JOB, "hostfile", 'H', "FILE|HOST,...", STRING, settings.hostfile, FOR_JOIN,
 S(JOB, "job", 'j', "NAME", STRING, settings.job, FOR_JOIN,
   "name of the job; jobs that share a store need different names (default: the launcher's "
   "job id, else 'default')")
+S(JOB, "ticket-file", 0, "FILE", STRING, settings.ticket_file, FOR_JOIN,
+  "file with the ticket that 'collctl invite' has printed, in place of --size, --rank, "
+  "--rendezvous, --job and --secret-file; -: stdin (default: COLLCTL_TICKET)",
+  .once = true)
 S(SECURITY, "secret-file", 0, "FILE", STRING, settings.secret_file, FOR_JOIN,
   "file with the job's secret, made by 'collctl keygen' (default: COLLCTL_SECRET)")
 S(SECURITY, "secret-fd", 0, "N", INT, settings.secret_fd, FOR_JOIN,
@@ -223,10 +227,10 @@ S(SECURITY, "store-key", 0, "FILE", STRING, settings.store_key, FOR_JOIN,
   "key of the certificate given by --store-cert")
 S(SECURITY, "insecure", 0, NULL, FLAG, settings.insecure, FOR_JOIN,
   "use plain TCP without encryption and authentication; all ranks must give this option")
-S(ADDRESSES, "listen", 0, "ADDR[:PORT]", STRING, settings.addresses.listen, FOR_JOIN,
+S(ADDRESSES, "listen", 0, "ADDR[:PORT]", STRING, settings.addresses.listen, FOR_JOIN | FOR_INVITE,
   "address on which to accept connections")
-S(ADDRESSES, "advertise", 0, "ADDR[:PORT]", STRING, settings.addresses.advertise, FOR_JOIN,
-  "address at which other ranks reach this one")
+S(ADDRESSES, "advertise", 0, "ADDR[:PORT]", STRING, settings.addresses.advertise,
+  FOR_JOIN | FOR_INVITE, "address at which other ranks reach this one")
 S(ADDRESSES, "port-range", 0, "A-B", PORTS, settings.addresses.port_lo, FOR_JOIN,
   "accept connections on a port of this range", .min = 1, .max = 65535,
   .other = AT(settings.addresses.port_hi))

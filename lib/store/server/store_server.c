@@ -416,6 +416,14 @@ bool store_server_withdrawn(const struct store_server *s)
 	return s->withdrawn;
 }
 
+int store_server_put(struct store_server *s, const char *key, const void *data, size_t len,
+                     struct err *err)
+{
+	if (kv_put(&s->kv, key, data, len, NULL, clock_ns()) == KV_TRUE)
+		return 0;
+	return err_set(err, ERR_RESOURCE, "the store has no room for %s", key);
+}
+
 static int64_t earlier(int64_t a, int64_t b)
 {
 	return a < b ? a : b;

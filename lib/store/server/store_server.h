@@ -52,6 +52,9 @@ int store_server_fd(const struct store_server *);
 int store_server_run(struct store_server *);
 /* Has a request deleted a key, and was it answered? (serve --once) */
 bool store_server_withdrawn(const struct store_server *);
+/* Put a value as a client would. ERR_RESOURCE. */
+int store_server_put(struct store_server *, const char *key, const void *data, size_t len,
+                     struct err *err);
 /* Answer waiting clients, for a bounded time; close all connections; free the server. */
 void store_server_stop(struct store_server *);
 
