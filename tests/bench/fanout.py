@@ -11,6 +11,7 @@ iproute2, sshd, clush and rsync; without them it says so.
   again    the same file, which all have: --update against rsync
   pieces   1 % of its pieces changed: bytes sent with --update over the bytes of these pieces
   folder   2,000 files, 300 MB, one changed: --update against parallel rsync
+  slow     weights in bf16 that nobody has, links of 100 and 1000 Mbit/s: --update that knows the rate against one that does not
   delta    weights in bf16 of which 2.1 % have changed (delta_bench): --delta against the whole, links of 100 and 1000 Mbit/s
 """
 
@@ -173,9 +174,24 @@ def folder(hosts, a):
     row("folder: 2,000 files, one changed, to 3 hosts, --update / rsync", t["collctl"], t["rsync"], 1)
 
 
+def draw(hosts, mib):
+    subprocess.run([DELTA_BENCH, "draw", "5.8e-7", str(mib), hosts.of(0, "v1"), hosts.of(0, "v2")], check=True)
+
+
+def slow(hosts, a):
+    here, mib = hosts.here, min(a.mib, 128)
+    draw(hosts, mib)
+    for mbit in (100, 1000):
+        hosts.net.shape(mbit)
+        plain = ["-q", "--update", f"{here}/v2", "-o", f"{here}/v2"]
+        sides = {"knows": hosts.job(*plain, "--link-rate", f"{mbit}Mbit"), "not": hosts.job(*plain)}
+        t = alternate(hosts, sides, a.rounds, lambda: forget(hosts, "v2"), lambda _: check(hosts, "v2"))
+        row(f"slow: {mib} MiB, {mbit} Mbit/s, --update with --link-rate / without", t["knows"], t["not"], 1)
+
+
 def delta(hosts, a):
     here = hosts.here
-    subprocess.run([DELTA_BENCH, "draw", "5.8e-7", str(a.mib), hosts.of(0, "v1"), hosts.of(0, "v2")], check=True)
+    draw(hosts, a.mib)
 
     def old():
         for r in (1, 2, 3):
@@ -195,7 +211,7 @@ def delta(hosts, a):
     row("delta: bytes sent / the file, per cent", 100 * sent / os.path.getsize(hosts.of(0, "v2")), 1, 1.4, "%")
 
 
-CASES = {"new": new, "again": again, "pieces": pieces, "folder": folder, "delta": delta}
+CASES = {"new": new, "again": again, "pieces": pieces, "folder": folder, "slow": slow, "delta": delta}
 
 
 def main():

@@ -9,7 +9,6 @@
 #include "lib/base/units.h"
 #include "lib/base/xxh3.h"
 #include "lib/coll/collective.h"
-#include "lib/data/coding/coding.h"
 #include "lib/data/files/input.h"
 #include "lib/job/ranks.h"
 

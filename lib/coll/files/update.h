@@ -33,6 +33,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
+#include "lib/data/coding/coding.h"
 #include "lib/data/digest_cache.h"
 
 struct collective;
@@ -100,7 +101,9 @@ struct update {
 	int spool[UPDATE_STREAMS];            /* of them; -1: none yet */
 	uint64_t coded_bytes[UPDATE_STREAMS]; /* of the streams */
 	uint64_t plain_bytes;                 /* of the pieces in the first */
-	int *without_old; /* [nwithout]: the ranks that lack pieces of OLD, ascending */
+	uint64_t coded_as[CODINGS]; /* the pieces in the first, once this rank has coded or
+	                               decoded them */
+	int *without_old;           /* [nwithout]: the ranks that lack pieces of OLD, ascending */
 	int nwithout;
 };
 

@@ -13,7 +13,6 @@
 
 #include "lib/base/offload.h"
 #include "lib/coll/collective.h"
-#include "lib/data/coding/coding.h"
 
 #define HEAD          4 /* bytes: a coded piece's length */
 #define THREADS       8
@@ -115,7 +114,8 @@ static int find_next(struct work *w, enum update_stream stream, uint64_t n, stru
 		return -1;
 	*t = (struct taken){t->p, t->number, stream, w->at[stream] + HEAD, get_u32(head)};
 	*coding = coding_of(head + HEAD);
-	if (t->bytes == 0 || t->bytes > CODING_ROOM(n) || t->bytes > left - HEAD)
+	if (*coding >= CODINGS || t->bytes == 0 || t->bytes > CODING_ROOM(n) ||
+	    t->bytes > left - HEAD)
 		return damaged(w->c, err);
 	w->at[stream] += HEAD + t->bytes;
 	return 0;
@@ -130,6 +130,7 @@ static int find_coded(struct work *w, struct taken *t, struct err *err)
 	enum coding coding, other;
 	if (find_next(w, UPDATE_TO_ALL, t->p.n, t, &coding, err) < 0)
 		return -1;
+	w->c->transfer.update.coded_as[coding]++;
 	first = *t;
 	const bool differs = coding_has_base(coding);
 	const bool needs =
@@ -243,7 +244,8 @@ static int read_base(struct worker *k, const struct update_piece *p, const char 
 
 /* Give the coded piece, of @n bytes in each stream, its places. False: another thread has failed.
  */
-static bool place(struct work *w, const struct taken *t, const size_t *n, uint64_t *at)
+static bool place(struct work *w, const struct taken *t, const size_t *n, enum coding coding,
+                  uint64_t *at)
 {
 	pthread_mutex_lock(&w->lock);
 	while (w->placed < t->number && !w->failed)
@@ -253,6 +255,7 @@ static bool place(struct work *w, const struct taken *t, const size_t *n, uint64
 		at[s] = w->at[s];
 		w->at[s] += n[s];
 	}
+	w->c->transfer.update.coded_as[coding]++;
 	w->placed++;
 	pthread_cond_signal(&w->turn[w->placed % (uint64_t)w->nthreads]);
 	pthread_mutex_unlock(&w->lock);
@@ -288,7 +291,7 @@ static int encode(struct worker *k, const struct taken *t, struct err *err)
 		n[UPDATE_TO_ALL] = n[UPDATE_WHOLE];
 		n[UPDATE_WHOLE] = 0;
 	}
-	if (!place(k->w, t, n, at))
+	if (!place(k->w, t, n, coding_of(first + HEAD), at))
 		return 0;
 	if (update_write_coded(u, UPDATE_TO_ALL, first, at[UPDATE_TO_ALL], n[UPDATE_TO_ALL], err) <
 	    0)
