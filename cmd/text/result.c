@@ -206,6 +206,14 @@ static json_t *network_json(const struct coll_result *r)
 	                 string_or_null(network_from_name(l->from)));
 }
 
+/* How data travelled to and from other hosts. */
+static json_t *wire_json(const struct coll_result *r)
+{
+	const struct coded_count *n = &r->stats.coded;
+	return json_pack("{s:s, s:I, s:I}", "coding", r->coded ? "lossless" : "raw", "plain_bytes",
+	                 (json_int_t)n->plain, "coded_bytes", (json_int_t)n->coded);
+}
+
 static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
 {
 	json_t *j = result_json_begin(q->command, r);
@@ -235,6 +243,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(
 	        j, "lanes",
 	        json_pack("{s:i, s:i}", "memory", r->memory_lanes, "tcp", r->tcp_lanes));
+	if (q->wire)
+		json_object_set_new(j, "wire", wire_json(r));
 	if (r->hosts > 1)
 		json_object_set_new(j, "network", network_json(r));
 	if (r->device_path)

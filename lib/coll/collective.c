@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/base/io.h"
+#include "lib/base/units.h"
 #include "lib/coll/files/consolidated.h"
 #include "lib/coll/files/written.h"
 #include "lib/exec/budget.h"
@@ -247,7 +248,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	        .job = c->life->job,
 	        .devices = c->life->devices,
 	        .threads = count_threads(c),
-	        .memory = budget_connections(c->life->plan.memory),
+	        .memory = budget_connections(c->life->plan.memory, c->agreed.piece),
 	        .window_bytes = c->life->plan.memory,
 	        .lane_bytes = bytes,
 	        .conf =
@@ -257,6 +258,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	                        .streams = (int)c->life->plan.streams,
 	                        .io = {elements_read, elements_write, c},
 	                        .threads = bytes > INLINE_BYTES,
+	                        .piece = c->agreed.piece,
 	                        .timed = true,
 	                        .trace = c->life->tracing ? &c->life->tracing->trace : NULL,
 	                },
@@ -373,11 +375,23 @@ static void report_work(const struct collective *c)
 		job_worked(c->life->job, &w);
 }
 
+static void note_coded(const struct collective *c)
+{
+	const struct coded_count *n = &c->transfer.drive.stats.coded;
+	char plain[UNITS_TEXT], coded[UNITS_TEXT];
+	if (n->plain)
+		coll_note(c->life, 1,
+		          "--wire: %s of data travelled to and from other hosts as %s (%.0f %%)",
+		          size_text(n->plain, plain), size_text(n->coded, coded),
+		          100 * (double)n->coded / (double)n->plain);
+}
+
 static int seal(struct coll *life, const uint8_t **digest, struct err *err)
 {
 	struct collective *c = life->state;
 	struct transfer *t = &c->transfer;
 	report_work(c);
+	note_coded(c);
 	job_phase(life->job, PHASE_COMMIT);
 	int ret = may_take_long(c) ? job_run_in_thread(life->job, seal_files, c, err)
 	                           : files_seal(c, err);
@@ -494,6 +508,7 @@ static void report(struct coll *life, struct coll_result *r)
 	report_vectors(&c->agreed, r);
 	report_inputs(c, r);
 	r->streams = life->plan.streams;
+	r->coded = c->agreed.piece > 0;
 	r->output = t->sink ? t->output : NULL;
 	r->stats = t->drive.stats;
 	r->spent = t->drive.times;

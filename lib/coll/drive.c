@@ -235,6 +235,8 @@ int drive_run(struct drive *d, struct err *err)
 	d->stats.bytes_moved += d->before.bytes_moved;
 	d->stats.bytes_total += d->before.bytes_total;
 	d->stats.messages += d->before.messages;
+	d->stats.coded.plain += d->before.coded.plain;
+	d->stats.coded.coded += d->before.coded.coded;
 	return ret;
 }
 

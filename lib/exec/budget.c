@@ -1,15 +1,29 @@
 #include "lib/exec/budget.h"
 
+#include "lib/exec/coded.h"
+
 #define BUFFER_MAX   (256u << 10) /* bytes of a connection's buffer */
 #define BUFFER_MIN   (48u << 10)
-#define WINDOW_BYTES (4u << 20) /* of a window, about: the last-level cache holds several */
-#define SHARED_LEAST (1u << 20) /* of a window in shared memory */
+#define PIECE_MIN    (16u << 10) /* of a coded piece */
+#define WINDOW_BYTES (4u << 20)  /* of a window, about: the last-level cache holds several */
+#define SHARED_LEAST (1u << 20)  /* of a window in shared memory */
 #define SHARED       64 /* windows of a vector there: fewer pages are touched for the first time */
 #define WINDOW_LEAST 1024 /* if memory is short: each window costs a latency */
 
-uint64_t budget_connections(uint64_t memory)
+uint64_t budget_connections(uint64_t memory, bool coded)
 {
-	return memory / 4;
+	return memory / (coded ? 8 : 4);
+}
+
+uint32_t budget_piece(uint64_t memory, int size, uint32_t streams)
+{
+	/* The two ends of a pair have three pieces (coded_new). */
+	uint64_t piece = budget_connections(memory, true) / 3 / (uint64_t)size / streams;
+	if (piece < PIECE_MIN)
+		piece = PIECE_MIN;
+	if (piece > CODED_PIECE_MAX)
+		piece = CODED_PIECE_MAX;
+	return (uint32_t)(piece - piece % BUDGET_PIECE_UNIT);
 }
 
 uint64_t budget_turning(uint64_t memory)

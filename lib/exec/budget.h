@@ -12,8 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The share for the buffers of all connections; the share for the conversion from Fortran order. */
-uint64_t budget_connections(uint64_t memory);
+/* The share for the buffers of all connections (@coded: half of it); the share for the conversion
+ * from Fortran order. */
+uint64_t budget_connections(uint64_t memory, bool coded);
 uint64_t budget_turning(uint64_t memory);
 
 /*
@@ -28,6 +29,16 @@ uint64_t budget_with_devices(uint64_t memory, uint64_t pinned, uint64_t device_m
 /* The size of each connection's buffer, if @nconns connections have their share of @memory, and
  * each carries at most @lane_bytes. */
 size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns);
+
+/* What one thread codes, of weights, in bytes per second, about; its decoder is faster. A link is
+ * slow if it is slower. */
+#define BUDGET_CODER_RATE 250000000
+
+/* The most bytes of a coded piece (coded.h), a multiple of BUDGET_PIECE_UNIT, if any two of @size
+ * ranks have @streams connections in both directions. Connections and coded pieces each have half
+ * of the connections' share. @memory: --memory. */
+#define BUDGET_PIECE_UNIT 64
+uint32_t budget_piece(uint64_t memory, int size, uint32_t streams);
 
 #define BUDGET_STREAMS 3 /* streams: one window is read, one moves, one is written */
 

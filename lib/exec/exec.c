@@ -254,6 +254,8 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		x->spaces[k] = k ? conf->devices[k - 1] : conf->host ? conf->host : &memory_host;
 	if (!x->scratch || !x->streams || !x->spaces)
 		goto fail;
+	if (conf->piece && !(x->coder = coder_new(true, err)))
+		goto fail;
 	if (exec_init_parts(x, err) < 0 || exec_watch_init(x, err) < 0 ||
 	    fileio_init(&x->io, &conf->io, conf->threads, err) < 0)
 		goto fail;
@@ -322,6 +324,7 @@ void exec_free(struct exec *x)
 	free(x->lane_out);
 	free(x->lane_in);
 	free(x->watch.peers);
+	coder_free(x->coder);
 	memory_host.free(&memory_host, x->scratch, SCRATCH);
 	free(x);
 }

@@ -18,6 +18,7 @@
 
 #include "lib/base/err.h"
 #include "lib/data/kernels/reduce.h"
+#include "lib/exec/coded.h"
 #include "lib/exec/fileio.h"
 #include "lib/exec/memory_space.h"
 #include "lib/exec/trace.h"
@@ -57,6 +58,9 @@ struct exec_conf {
 	/* The edges of all windows (exec_window_edges); only exec_new reads them. NULL: exec_new
 	 * finds them. */
 	const uint8_t *edges;
+	/* The most bytes of a coded piece on lanes between hosts (coded.h); 0: they are not coded.
+	 */
+	size_t piece;
 	bool timed; /* measure exec_times: a few readings of the clock per turn of a lane */
 	struct trace *trace; /* with timed: record events here; NULL: none */
 	bool repeat; /* the lanes are not ended, for another run over them: of another executor, or
@@ -91,9 +95,10 @@ int exec_fd(const struct exec *);
 struct exec_stats {
 	uint64_t bytes_sent, bytes_received; /* payload */
 	uint64_t bytes_moved;                /* sent, received, read and written: for progress */
-	uint64_t bytes_total; /* what bytes_moved will be at the end; the error is at most a few
-	                         elements per window */
-	uint64_t messages;    /* number of SEND steps that were sent */
+	uint64_t bytes_total;     /* what bytes_moved will be at the end; the error is at most a few
+	                             elements per window */
+	uint64_t messages;        /* number of SEND steps that were sent */
+	struct coded_count coded; /* with conf.piece, of what was sent and received */
 };
 void exec_stats(const struct exec *, struct exec_stats *);
 

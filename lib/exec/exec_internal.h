@@ -40,6 +40,7 @@ struct lane {
 	struct stream *stream;
 	bool queued; /* in exec.ready */
 	struct conn *conn;
+	struct conn *coded; /* that is conn, over the caller's connection; NULL: it is not coded */
 	int peer;
 	bool out;
 	uint32_t *steps;
@@ -148,6 +149,7 @@ struct exec {
 	uint64_t moves_once; /* bytes_total of one run */
 	uint64_t begun;      /* number of windows that have begun, of all streams */
 	struct exec_stats stats;
+	struct coder *coder; /* of coded lanes; NULL: there are none */
 	struct stopwatch watch;
 };
 
@@ -207,6 +209,8 @@ void exec_progress(struct stream *s, uint32_t i, uint64_t done);
 int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool out, struct err *err);
 /* Take the events of the connection (exec_watch_lanes). */
 void exec_lane_watch(struct lane *l);
+/* The lane's stream begins a window, of elements of another type perhaps. */
+void exec_lane_begin(struct lane *l);
 void exec_lane_release(struct lane *l);
 int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *err);
 

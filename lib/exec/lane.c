@@ -380,6 +380,8 @@ static void ready(void *ctx)
 
 void exec_lane_watch(struct lane *l)
 {
+	if (l->coded)
+		coded_watch(l->coded);
 	l->conn->on_ready = ready;
 	l->conn->ctx = l;
 }
@@ -391,6 +393,12 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 	l->conn = x->conf.conn(x->conf.conn_ctx, peer, out, stream_number(x, s));
 	if (!l->conn)
 		return err_rank(err, ERR_OTHER, peer, "no connection to rank %d", peer);
+	if (x->coder && !l->conn->ops->lending) {
+		l->coded = coded_new(l->conn, x->coder, out, x->conf.piece, &x->stats.coded, err);
+		if (!l->coded)
+			return -1;
+		l->conn = l->coded;
+	}
 	l->conn->timed = x->conf.timed;
 	exec_lane_watch(l);
 	x->silent |= !l->conn->loop;
@@ -403,9 +411,23 @@ int exec_lane_init(struct exec *x, struct stream *s, int lane, int peer, bool ou
 	return 0;
 }
 
+/* Of the planes of elements of @dtype. Bytes may be those of a file, of any type. */
+static unsigned width_of(enum dtype dtype)
+{
+	const size_t size = dtype_size(dtype) >> dtype_is_complex(dtype);
+	return size == 1 ? 0 : size > 8 ? 8 : (unsigned)size;
+}
+
+void exec_lane_begin(struct lane *l)
+{
+	if (l->coded && l->out)
+		coded_set_width(l->coded, width_of(l->stream->vector->dtype));
+}
+
 void exec_lane_release(struct lane *l)
 {
 	if (l->conn && l->conn->ctx == l)
 		l->conn->on_ready = NULL;
+	coded_free(l->coded);
 	XXH3_freeState(l->hash);
 }

@@ -235,6 +235,8 @@ void team_stats(struct team *t, struct exec_stats *out)
 		out->bytes_received += m->stats.bytes_received;
 		out->bytes_moved += m->stats.bytes_moved;
 		out->messages += m->stats.messages;
+		out->coded.plain += m->stats.coded.plain;
+		out->coded.coded += m->stats.coded.coded;
 		out->bytes_total = m->stats.bytes_total; /* each knows that of all */
 		pthread_mutex_unlock(&m->lock);
 	}

@@ -371,6 +371,8 @@ int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct 
 	if (place_buffers(s, err) < 0)
 		return -1;
 	map_files(s);
+	for (int k = 0; k < x->nlanes; k++)
+		exec_lane_begin(&s->lanes[k]);
 	begin(x, s);
 	return 0;
 }

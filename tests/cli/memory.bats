@@ -58,7 +58,7 @@ each_row() {
 	each_row out.2.npy 'v(i, 0) + v(i, 1) + v(i, 2)'
 	peak allreduce --order rank --op avg 'in.{rank}.npy' -o 'out.{rank}.npy'
 	each_row out.1.npy 'np.float32((v(i, 0) + v(i, 1) + v(i, 2)) / 3)'
-	peak reduce 'in.{rank}.npy' -o 'out.{rank}.npy'
+	peak reduce --lanes tcp --wire lossless 'in.{rank}.npy' -o 'out.{rank}.npy'
 	each_row out.0.npy 'v(i, 0) + v(i, 1) + v(i, 2)'
 	peak reduce-scatter 'in.{rank}.npy' -o 'out.{rank}.npy'
 	each_row out.1.npy 'sum(v(i + rows // 3, r) for r in range(3)) # rows // 3'

@@ -84,6 +84,7 @@ struct timing {
 	uint64_t seed;      /* of the order of ranks and, with stalls, of them */
 	bool stalls, files; /* files: each transfer on a thread */
 	bool lends, lies;   /* lanes lend, or do as if all were consumed at once */
+	size_t piece;       /* of coded lanes; 0: they are not coded */
 	int repeats;        /* runs after the first, over lanes that stay open */
 	const struct memory_space *const *devices; /* [ndevices]; NULL: none. Rank r uses
 	                                              r mod (ndevices + 1) of them */
@@ -206,8 +207,9 @@ static inline int describe_part(const struct part_files *f, char *text, size_t s
 static inline const char *describe(struct world *w)
 {
 	size_t n = (size_t)snprintf(w->text, sizeof w->text,
-	                            "P=%d K=%d capacity %zu quantum %zu timing seed %llu%s%s%s",
-	                            w->size, w->t.streams, w->t.capacity, w->t.quantum,
+	                            "P=%d K=%d capacity %zu quantum %zu piece %zu timing seed "
+	                            "%llu%s%s%s",
+	                            w->size, w->t.streams, w->t.capacity, w->t.quantum, w->t.piece,
 	                            (unsigned long long)w->t.seed, w->t.stalls ? " stalls" : "",
 	                            w->t.files ? " threads" : "", w->t.lends ? " lent" : "");
 	for (int k = 0; k < w->nparts && n < sizeof w->text - 300; k++)
@@ -592,6 +594,7 @@ static inline void start(struct world *w)
 		        .threads = w->t.files,
 		        .devices = w->t.devices,
 		        .ndevices = w->t.ndevices,
+		        .piece = w->t.piece,
 		        .timed = r % 2,
 		        .trace = r % 4 == 1 ? &w->traces[r] : NULL,
 		        .repeat = w->t.repeats > 0,

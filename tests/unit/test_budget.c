@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/exec/budget.h"
+#include "lib/exec/coded.h"
 #include "tests/unit/unit.h"
 
 #define MIB (UINT64_C(1) << 20)
@@ -56,9 +57,24 @@ TEST(shared_windows_are_small)
 TEST(shares_are_less_than_the_whole)
 {
 	for (uint64_t m = 1; m < UINT64_C(1) << 62; m *= 3) {
-		assert_true(budget_connections(m) + m / 2 <= m);
+		assert_true(budget_connections(m, false) + m / 2 <= m);
 		assert_true(budget_turning(m) <= m);
 	}
+}
+
+/* The three pieces of each pair's ends have half of the share, unless they are very small. */
+TEST(pieces_fit_the_share)
+{
+	assert_int_equal(budget_piece(256 * MIB, 4, 3), CODED_PIECE_MAX);
+	for (int size = 2; size <= 1024; size *= 2)
+		for (uint32_t k = 1; k <= 64; k *= 4) {
+			const uint64_t piece = budget_piece(1024 * MIB, size, k);
+			assert_int_equal(piece % BUDGET_PIECE_UNIT, 0);
+			assert_true(piece >= 16384 && piece <= CODED_PIECE_MAX);
+			if (piece > 16384)
+				assert_true(3 * piece * (uint64_t)(size - 1) * k <=
+				            budget_connections(1024 * MIB, true));
+		}
 }
 
 /* With devices: a third of what they leave, or what fits them. Windows that have no memory are

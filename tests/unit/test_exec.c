@@ -97,6 +97,7 @@ static void one_property(uint64_t seed)
 	struct timing t[4];
 	for (int i = 0; i < 4; i++)
 		t[i] = pick_timing(&state, p.count * dtype_size(wire_of(&p)));
+	t[2].piece = 16 * (1 + below(&state, 64));
 	t[3].lends = true;
 	try(&p, t, 4);
 }

@@ -46,16 +46,23 @@ static uint64_t lane_bytes(const struct list *l, const struct timing *t, int fro
 	return n;
 }
 
-/* Every STEP-th byte of every lane, trailers among them. Memory that is lent has no checksums. */
-static void damage_everywhere(const struct list *l, bool lends)
+enum lanes { PLAIN, LENT, CODED };
+
+/* Every STEP-th byte of every lane, trailers among them. Memory that is lent has no checksums. A
+ * coded lane has those of the connection below, without which a damaged length is waited for. */
+static void damage_everywhere(const struct list *l, enum lanes lanes_are)
 {
-	struct timing t = {.streams = 2, .capacity = 4096, .seed = 5, .lends = lends};
+	struct timing t = {.streams = 2,
+	                   .capacity = 4096,
+	                   .seed = 5,
+	                   .lends = lanes_are == LENT,
+	                   .piece = lanes_are == CODED ? 64 : 0};
 	int lanes = 0, size = l->parts[0].size;
 	for (int from = 0; from < size; from++)
 		for (int to = 0; to < size; to++) {
 			uint64_t n = from == to ? 0 : lane_bytes(l, &t, from, to);
 			for (uint64_t at = (uint64_t)to % STEP; at < n; at += STEP) {
-				if (!lends)
+				if (lanes_are == PLAIN)
 					must_notice(l, &t, FAULT_FLIP, from, to, at);
 				must_notice(l, &t, FAULT_CUT, from, to, at);
 			}
@@ -81,8 +88,8 @@ TEST(a_damaged_lane_is_noticed)
 		if (coll_algorithms[a]->kind == COLL_BARRIER)
 			continue;
 		problem_fill(&l.parts[0], &seed, serves(coll_algorithms[a], 3) ? 3 : 4, 1);
-		for (int lends = 0; lends < 2; lends++)
-			damage_everywhere(&l, lends);
+		for (enum lanes k = PLAIN; k <= CODED; k++)
+			damage_everywhere(&l, k);
 	}
 }
 
@@ -111,8 +118,8 @@ static const struct list *mixed(void)
 
 TEST(a_damaged_lane_of_several_parts_is_noticed)
 {
-	for (int lends = 0; lends < 2; lends++)
-		damage_everywhere(mixed(), lends);
+	for (enum lanes k = PLAIN; k <= CODED; k++)
+		damage_everywhere(mixed(), k);
 }
 
 TEST(a_failing_file_of_any_part_fails_its_rank)

@@ -309,8 +309,8 @@ TEST(impossible_rows)
 		struct terms t;
 		struct buf b;
 		buf_init(&b, 4096);
-		buf_put_u64(&b, 0);                 /* divisor */
-		for (int k = 0; k < 2 + 4 + 4; k++) /* flags, dropped, root */
+		buf_put_u64(&b, 0);                     /* divisor */
+		for (int k = 0; k < 2 + 4 + 4 + 4; k++) /* flags, piece, dropped, root */
 			buf_put_u8(&b, 0);
 		buf_put_u32(&b, 1);
 		buf_put_str(&b, "ring");
@@ -421,7 +421,8 @@ TEST(shares_that_can_t_be)
 }
 
 /* One vector with these members, of which one can't be. */
-static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, uint32_t nvectors)
+static int one_vector_of(uint32_t piece, const char *algorithm, enum dtype wire, uint32_t windows,
+                         uint32_t nvectors)
 {
 	static const struct terms_form form = {.size = SIZE};
 	struct buf b;
@@ -429,6 +430,7 @@ static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, 
 	buf_put_u64(&b, 0);
 	buf_put_u8(&b, 0);
 	buf_put_u8(&b, 0);
+	buf_put_u32(&b, piece);
 	buf_put_u32(&b, 0);
 	buf_put_u32(&b, 0);
 	buf_put_u32(&b, nvectors);
@@ -441,8 +443,16 @@ static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, 
 	return ret;
 }
 
+static int one_vector(const char *algorithm, enum dtype wire, uint32_t windows, uint32_t nvectors)
+{
+	return one_vector_of(0, algorithm, wire, windows, nvectors);
+}
+
 TEST(terms_that_can_t_be)
 {
+	assert_int_equal(one_vector_of(16384, "ring", DTYPE_F32, 1, 1), 0);
+	assert_int_equal(one_vector_of(16385, "ring", DTYPE_F32, 1, 1), -1); /* parts of elements */
+	assert_int_equal(one_vector_of(262144, "ring", DTYPE_F32, 1, 1), -1);
 	assert_int_equal(one_vector("ring", DTYPE_F32, 1, 1), 0);
 	assert_int_equal(one_vector("ring", DTYPE_F32, 0, 1), -1);
 	assert_int_equal(one_vector("ring", DTYPE_NONE, 1, 1), -1);

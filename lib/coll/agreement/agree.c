@@ -3,7 +3,9 @@
  * and its offer (offer.h). Rank 0 plans (planner.h) and answers with terms (terms.h). Each rank
  * then lays out its own blocks. See collective.h.
  */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,7 @@
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/files/consolidated.h"
+#include "lib/data/coding/coding.h"
 #include "lib/data/dataset/dataset_beside.h"
 #include "lib/exec/budget.h"
 #include "lib/job/ranks.h"
@@ -132,6 +135,7 @@ static int offer(struct collective *c, struct err *err)
 	                  .weighted =
 	                          request_is_weighted(c->request) || c->request->op == REDUCE_SLERP,
 	                  .reads = files_identity(c),
+	                  .codes = c->request->wire && coding_library(),
 	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
 	                  .link = coll_link(c->life)};
 	struct buf claims;
@@ -351,6 +355,32 @@ static int note_same_inputs(const struct collective *c, struct err *err)
 	return n < 0 ? -1 : 0;
 }
 
+/* How data will travel between hosts, if --wire is given. */
+static void note_wire(const struct collective *c)
+{
+	const struct planner *p = &c->planner;
+	char others[48] = "";
+	if (!c->request->wire || c->agreed.size == 1)
+		return;
+	if (p->nwithout > 1)
+		snprintf(others, sizeof others, " and %d other%s", p->nwithout - 1,
+		         p->nwithout > 2 ? "s" : "");
+	if (!planner_wants_coding(p))
+		coll_note(c->life, 1,
+		          "--wire auto: no link is known to be slower than the coder, so data "
+		          "travel as they are; --link-rate gives the rate of a link");
+	else if (p->nwithout)
+		coll_note(c->life, 0,
+		          "--wire: rank %d%s cannot open libzstd (Debian: libzstd1), so data "
+		          "travel as they are",
+		          p->without, others);
+	else
+		coll_note(c->life, 1,
+		          "--wire: data travel to other hosts in coded pieces of at most %" PRIu32
+		          " bytes",
+		          p->piece);
+}
+
 int agree_decide(void *ctx, const struct intent *const *intents, struct plan *plan, struct err *err)
 {
 	struct coll *life = ctx;
@@ -381,6 +411,8 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 		ret = planner_decide(&c->planner, plan, err);
 	if (ret == 0)
 		network_notes(c);
+	if (ret == 0)
+		note_wire(c);
 	plan->trace = c->request->trace && !c->request->dry_run;
 	tuning_release(&tuning);
 	c->planner.tuning = NULL;
@@ -476,7 +508,10 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	a->divisor = t->divisor;
 	a->weighted = t->weighted;
 	a->keeps_order = t->keeps_order;
+	a->piece = t->piece;
 	scale_weights(a);
+	if (a->piece && !c->request->wire)
+		return malformed(err, "ROSTER", "piece");
 	a->dropped = t->dropped;
 	t->dropped = NULL;
 	a->shares = t->shares;

@@ -72,6 +72,8 @@ struct agreement {
 	bool weighted;                 /* some rank has a weight other than 1 */
 	bool keeps_order; /* the same tensors are in Fortran order on all ranks; the outputs are,
 	                     too */
+	uint32_t piece;   /* the most bytes of a coded piece between hosts; 0: data are not coded
+	                   */
 	double divisor;   /* of an average: the sum of the weights of all inputs */
 	int exponent;     /* weights and divisor are divided by 2 to the power of this */
 	uint32_t *joint;  /* [size] of a joint operation: the numbers of inputs of the ranks; else

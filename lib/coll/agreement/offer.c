@@ -19,6 +19,7 @@ MESSAGE(offer, "INTENT",
 	FIELD(BOOL, offer, weighted),
 	FIELD(U64, offer, order),
 	FIELD(U64, offer, reads),
+	FIELD(BOOL, offer, codes),
 	FIELD(PART, offer, link, .part = &network_found_message),
 	FIELD(SPAN, offer, claims));
 /* clang-format on */

@@ -36,6 +36,7 @@ struct offer {
 	uint64_t order; /* hash of the tensors that are in Fortran order; 0: there are none */
 	uint64_t reads; /* hash of the identities of the files that it reads; 0: not known, or not
 	                   needed */
+	bool codes;     /* it can code pieces (coded.h); false if the request has no use for that */
 	struct network_found link; /* of its host, and its own limit */
 	struct view claims;        /* its outputs, encoded (claims.h) */
 	struct view bytes;         /* after decoding: the encoded content */

@@ -162,6 +162,8 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	p->weighted |= o->weighted;
 	p->divisor += o->weights;
 	p->contributions += ninputs;
+	if (!o->codes && p->nwithout++ == 0)
+		p->without = rank;
 	if (p->inputs && ninputs < 1)
 		return malformed(err, "INTENT", "ninputs");
 	if (p->inputs)
@@ -457,6 +459,27 @@ static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan
 	return ret;
 }
 
+/* On one host there are no links, but limits. */
+static bool has_slow_link(const struct network *n)
+{
+	const double least = 1 / (double)BUDGET_CODER_RATE;
+	return (n->n > 1 || n->limited) &&
+	       (n->slowest.egress > least || n->slowest.ingress > least);
+}
+
+bool planner_wants_coding(const struct planner *p)
+{
+	return p->request->wire == COLL_WIRE_LOSSLESS ||
+	       (p->request->wire == COLL_WIRE_AUTO && has_slow_link(&p->network));
+}
+
+/* The most bytes of a coded piece, if all ranks can code. */
+static void choose_piece(struct planner *p, const struct plan *plan)
+{
+	if (planner_wants_coding(p) && !p->nwithout && p->agreed->size > 1)
+		p->piece = budget_piece(plan->memory, p->agreed->size, plan->streams);
+}
+
 /* Do all ranks get the same bits? */
 static bool replicates(const struct planner *p)
 {
@@ -507,6 +530,8 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 		ret = claims_settle(&p->claims, replicates(p), p->agreed->root, err);
 	if (ret == 0)
 		ret = choose_windows(p, column, plan, err);
+	if (ret == 0)
+		choose_piece(p, plan);
 	free(column);
 	return ret;
 }
@@ -534,6 +559,7 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 	struct terms t = {.divisor = p->divisor,
 	                  .weighted = p->weighted,
 	                  .keeps_order = p->keeps_order,
+	                  .piece = p->piece,
 	                  .root = root,
 	                  .vectors = vectors,
 	                  .nvectors = (uint32_t)n,

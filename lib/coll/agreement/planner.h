@@ -31,6 +31,8 @@ struct planner {
 	uint64_t *reads;             /* [size]: offer.reads of each rank */
 	uint64_t order;              /* offer.order of the first rank */
 	bool weighted, keeps_order;  /* as in struct agreement */
+	uint32_t piece;              /* as in struct agreement */
+	int nwithout, without;       /* the number of ranks that cannot code; the first of them */
 	double divisor;
 	uint64_t contributions; /* the inputs of all ranks */
 	uint32_t *inputs;       /* [size], if the operation is joint: the inputs of each rank */
@@ -65,6 +67,9 @@ int planner_decide(struct planner *, struct plan *plan, struct err *err);
  * near hosts, and sets *chosen. Else NULL. */
 const struct coll_algorithm *planner_near_choice(const struct planner *, int i,
                                                  const struct coll_algorithm **chosen);
+
+/* Does request.wire ask for coded pieces, as far as the links are known (after planner_decide)? */
+bool planner_wants_coding(const struct planner *);
 
 /* Encode the terms of @rank. @root: the root's offer, or empty. */
 void planner_terms(const struct planner *, int rank, struct view root, struct buf *out);

@@ -6,6 +6,8 @@
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/agreement/claims.h"
 #include "lib/data/kernels/joint.h"
+#include "lib/exec/budget.h"
+#include "lib/exec/coded.h"
 #include "lib/price/fill.h"
 
 #define VECTOR_LEAST 7 /* bytes of the shortest vector */
@@ -15,12 +17,19 @@ static bool has_size(const void *dtype)
 	return dtype_size(*(const enum dtype *)dtype);
 }
 
+/* Whole elements of every type; 0: data are not coded. */
+static bool is_piece(const void *piece)
+{
+	return *(const uint32_t *)piece % BUDGET_PIECE_UNIT == 0;
+}
+
 /* What all terms begin with, and what each of their vectors does. */
 /* clang-format off */
 MESSAGE(terms, "ROSTER",
 	FIELD(U64, terms, divisor, .fits = wire_is_weight),
 	FIELD(BOOL, terms, weighted),
-	FIELD(BOOL, terms, keeps_order));
+	FIELD(BOOL, terms, keeps_order),
+	FIELD(U32, terms, piece, .most = CODED_PIECE_MAX, .fits = is_piece));
 
 MESSAGE(vector_terms, "ROSTER",
 	FIELD(TEXT, vector_terms, algorithm),

@@ -27,6 +27,10 @@ enum coll_integers {
 /* "first"; "not given" for INTEGERS_NONE. */
 const char *integers_name(enum coll_integers);
 
+/* How data travel between hosts: as they are; as coded pieces (coded.h); coded where that is
+ * faster. */
+enum coll_wire { COLL_WIRE_RAW, COLL_WIRE_LOSSLESS, COLL_WIRE_AUTO };
+
 struct bench_request {
 	enum dtype dtype;
 	uint64_t minbytes, maxbytes;
@@ -112,7 +116,8 @@ struct coll_request {
 	int steps;             /* 0: not given */
 	uint64_t *counts;      /* [ncounts] rows of each rank's part; NULL: as even as possible */
 	int ncounts;
-	int streams;                /* 0: automatic */
+	int streams; /* 0: automatic */
+	enum coll_wire wire;
 	int threads;                /* 0: automatic */
 	struct device_list devices; /* in whose memory inputs and outputs are */
 	bool have_devices;          /* the user has given them */

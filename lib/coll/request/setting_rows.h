@@ -154,6 +154,12 @@ S(RESOURCES, "link-rate", 0, "UP[,DOWN]", LINK, settings.link.up, FOR_MOVES | FO
   "choice of the algorithm, and of compression: 1Gbit, 200Mbit,1Gbit (default: that of its "
   "interface, if known)",
   .min = 1024, .max = INT64_MAX, .other = AT(settings.link.down))
+S(RESOURCES, "wire", 0, "HOW", CHOICE, wire, FOR_MOVES,
+  "how data travel to other hosts: as they are (raw); each piece of at most 256 KiB coded by zstd "
+  "where that is shorter (lossless); coded if the slowest link is known to be slower than the "
+  "coder "
+  "(auto)",
+  .def = "raw", .choices = "raw|lossless|auto", .agree = FOR_MOVES)
 S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
   "threads that encrypt, add and copy, at most one for each stream (auto: the processors that "
   "this rank may use, divided by the number of ranks on its host)",

@@ -79,6 +79,9 @@ size_t coding_encode(struct coder *, const void *piece, const void *base, size_t
 int coding_decode(struct coder *, const void *coded, size_t bytes, const void *base, void *piece,
                   size_t n, struct err *err);
 
+/* The bytes that a coded piece, of at least CODING_HEAD bytes, says it stands for. */
+size_t coding_plain_bytes(const void *coded);
+
 /* The coding of a coded piece that coding_encode has made or coding_decode has accepted. */
 enum coding coding_of(const void *coded);
 

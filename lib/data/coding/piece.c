@@ -18,6 +18,11 @@ enum coding coding_of(const void *coded)
 	return (enum coding) * (const uint8_t *)coded;
 }
 
+size_t coding_plain_bytes(const void *coded)
+{
+	return get_u32((const uint8_t *)coded + 4);
+}
+
 bool coding_has_base(enum coding coding)
 {
 	return coding == CODING_EQUAL || coding == CODING_XOR || coding == CODING_GAPS;
