@@ -13,7 +13,9 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/coll/check_files.h"
 #include "lib/coll/task.h"
+#include "lib/links/clique.h"
 #include "lib/links/link_matrix.h"
 #include "lib/links/meter.h"
 #include "lib/links/probe.h"
@@ -38,6 +40,10 @@ struct check {
 static int check(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
+	const char *hosts = c->request->check.hosts_out;
+	if (hosts && strcmp(hosts, "-") == 0)
+		return err_set(err, ERR_USAGE, "--hosts-out: '%s' is not the name of a file",
+		               hosts);
 	return tuning_read_old(&k->found, c->request->tuning_out, err);
 }
 
@@ -55,6 +61,26 @@ static bool meshes(const struct coll *c)
 	return true;
 }
 
+/* The name in the hostfile, by which the ranks reach the host, or else its own. */
+static const char *name_of(void *ctx, int rank)
+{
+	const struct coll *c = ctx;
+	const struct hostfile *hosts = c->member.conf.hosts;
+	const char *name = hosts ? hostfile_host(hosts, rank) : job_host(c->job, rank);
+	return name && *name ? name : c->member.conf.present.host;
+}
+
+/* Hosts of the same name cannot be told apart in a list. */
+static int check_names(struct coll *c, const struct plan *plan, struct err *err)
+{
+	if (!c->request->check.hosts_out || c->member.conf.hosts || plan->hosts < 2 ||
+	    *job_host(c->job, (c->rank + 1) % c->size))
+		return 0;
+	return err_set(err, ERR_USAGE,
+	               "--hosts-out: the names of all %d hosts are '%s': list them with --hostfile",
+	               plan->hosts, c->member.conf.present.host);
+}
+
 static int decide(void *ctx, const struct intent *const *intents, struct plan *plan,
                   struct err *err)
 {
@@ -63,6 +89,8 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	(void)intents;
 	plan->windows = plan->streams = 1;
 	k->coordinates = true;
+	if (check_names(c, plan, err) < 0)
+		return -1;
 	return link_matrix_init(&k->matrix, c->size, err);
 }
 
@@ -239,15 +267,35 @@ static int run(struct coll *c, struct err *err)
 
 /* ---- the end ---- */
 
-static int write_rates(struct coll *c, struct err *err)
+static const char *own_name_of(void *ctx, int rank)
+{
+	return job_host(((struct coll *)ctx)->job, rank);
+}
+
+/* Write the files of this rank's options. */
+static int write_files(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
-	struct price_model *rates = &k->found.rates;
-	if (k->matrix.median > 0)
-		rates->latency = k->matrix.median / 2;
-	if (k->matrix.rate > 0)
-		rates->egress = rates->ingress = 1 / k->matrix.rate;
-	return tuning_write(&k->found, c->request->tuning_out, err);
+	struct check_hosts hosts = {.links = &k->matrix,
+	                            .n = c->plan.hosts,
+	                            .host = c->plan.host,
+	                            .name = name_of,
+	                            .ctx = c};
+	const char *list = c->request->check.hosts_out;
+	const int n = list ? check_write_hosts(&hosts, list, err) : 0;
+	if (n < 0)
+		return -1;
+	if (list)
+		coll_note(c, 0, "%s: %d of %d hosts reach each other%s", list, n, hosts.n,
+		          hosts.n <= CLIQUE_EXACT
+		                  ? ""
+		                  : "; a quick search found them, there may be more");
+	hosts.name = own_name_of;
+	if (!c->request->tuning_out)
+		return 0;
+	return check_rates(&hosts, &k->found, err) < 0
+	               ? -1
+	               : tuning_write(&k->found, c->request->tuning_out, err);
 }
 
 static int seal(struct coll *c, const uint8_t **digest, struct err *err)
@@ -259,7 +307,7 @@ static int seal(struct coll *c, const uint8_t **digest, struct err *err)
 		return 0;
 	if (o->checked && o->checked(o->ctx, c->job, &k->matrix, err) < 0)
 		return -1;
-	return c->request->tuning_out ? write_rates(c, err) : 0;
+	return write_files(c, err);
 }
 
 static void report(struct coll *c, struct coll_result *r)

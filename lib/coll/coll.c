@@ -161,19 +161,6 @@ static void note_nccl(const struct coll *c)
 		coll_note(c, 1, "NCCL has failed: %s", nccl.text);
 }
 
-struct network_found coll_link(const struct coll *c)
-{
-	const struct job_settings *s = &c->request->settings;
-	const uint64_t speed = s->link.up ? 0 : job_link_speed(c->job);
-
-	return (struct network_found){.up = s->link.up ? s->link.up : speed,
-	                              .down = s->link.up ? s->link.down : speed,
-	                              .from = s->link.up ? NETWORK_TOLD
-	                                      : speed    ? NETWORK_INTERFACE
-	                                                 : NETWORK_UNKNOWN,
-	                              .limit = s->limit_rate};
-}
-
 uint64_t coll_memory(const struct coll *c)
 {
 	const uint64_t memory = c->request->settings.memory;

@@ -79,6 +79,11 @@ uint64_t coll_memory(const struct coll *);
 /* What this rank knows of its host's link. Once it has joined; on the coordinator once all ranks
  * have. */
 struct network_found coll_link(const struct coll *);
+/* On the coordinator, before the plan: add to a network of what the ranks offer its own link, the
+ * round trips and what the tuning file (NULL: none) knows of the hosts, and settle it. @host: as in
+ * the plan. ERR_RESOURCE. */
+int coll_find_network(const struct coll *, const int *host, const struct select_tuning *tuning,
+                      struct network *, struct err *err);
 
 /* A round (job_round) with @part, which is released; if it has failed, ERR_RESOURCE for @what. */
 int coll_round(struct coll *, struct buf *part, const char *what, struct view *answer,

@@ -25,6 +25,7 @@
 #define COLLCTL_PRICE_SELECT_H
 
 #include "lib/base/err.h"
+#include "lib/base/host_name.h"
 #include "lib/data/kernels/reduce.h"
 #include "lib/price/network.h"
 #include "lib/price/price.h"
@@ -42,12 +43,21 @@ struct select_measured {
 	double seconds;
 };
 
+/* What `check` has measured of a host. */
+struct tuned_host {
+	char name[HOST_NAME];
+	struct price_port port;
+};
+
 /* The contents of a tuning file (tuning.h), which releases it. */
 struct select_tuning {
 	struct price_model rates;
 	struct price_model memory; /* rates through shared memory; valid if its `lends` is true */
 	struct select_measured *measured;
 	size_t nmeasured;
+	struct tuned_host *hosts; /* sorted by name; the names differ */
+	size_t nhosts;
+	double *trips; /* [nhosts * nhosts]: s, of round trips; 0: not known. NULL: none is */
 };
 
 struct select_args {

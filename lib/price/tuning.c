@@ -5,6 +5,7 @@
 #include "lib/price/tuning.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,7 +55,117 @@ void tuning_init(struct select_tuning *t)
 void tuning_release(struct select_tuning *t)
 {
 	free(t->measured);
+	tuning_clear_hosts(t);
 	tuning_init(t);
+}
+
+void tuning_clear_hosts(struct select_tuning *t)
+{
+	free(t->hosts);
+	free(t->trips);
+	t->hosts = NULL;
+	t->trips = NULL;
+	t->nhosts = 0;
+}
+
+/* ---- hosts ---- */
+
+static int by_name(const void *a, const void *b)
+{
+	return strcmp(((const struct tuned_host *)a)->name, ((const struct tuned_host *)b)->name);
+}
+
+static const struct tuned_host *find_host(const struct select_tuning *t, const char *name)
+{
+	struct tuned_host like = {0};
+
+	snprintf(like.name, sizeof like.name, "%s", name);
+	return t->nhosts ? bsearch(&like, t->hosts, t->nhosts, sizeof like, by_name) : NULL;
+}
+
+static double *trip_of(const struct select_tuning *t, const struct tuned_host *a,
+                       const struct tuned_host *b)
+{
+	return &t->trips[(size_t)(a - t->hosts) * t->nhosts + (size_t)(b - t->hosts)];
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+int tuning_add_host(struct select_tuning *t, const char *name, struct price_port port,
+                    struct err *err)
+{
+	struct tuned_host *grown = err_grow(t->hosts, t->nhosts, sizeof *grown, "the tuning", err);
+
+	if (!grown)
+		return -1;
+	t->hosts = grown;
+	t->hosts[t->nhosts] = (struct tuned_host){.port = port};
+	snprintf(t->hosts[t->nhosts++].name, HOST_NAME, "%s", name);
+	return 0;
+}
+
+int tuning_settle_hosts(struct select_tuning *t, struct err *err)
+{
+	size_t n = 0;
+
+	if (!t->nhosts)
+		return 0;
+	qsort(t->hosts, t->nhosts, sizeof *t->hosts, by_name);
+	for (size_t i = 1; i < t->nhosts; i++) {
+		struct price_port *p = &t->hosts[n].port;
+		if (by_name(&t->hosts[n], &t->hosts[i]) != 0) {
+			t->hosts[++n] = t->hosts[i];
+			continue;
+		}
+		p->egress = larger(p->egress, t->hosts[i].port.egress);
+		p->ingress = larger(p->ingress, t->hosts[i].port.ingress);
+	}
+	t->nhosts = n + 1;
+	if (t->nhosts > TUNED_HOSTS)
+		return 0;
+	t->trips = err_calloc(t->nhosts * t->nhosts, sizeof *t->trips, "the tuning", err);
+	return t->trips ? 0 : -1;
+}
+
+void tuning_add_trip(struct select_tuning *t, const char *a, const char *b, double round_trip)
+{
+	const struct tuned_host *x = find_host(t, a), *y = find_host(t, b);
+
+	if (!t->trips || !x || !y || x == y)
+		return;
+	double *trip = trip_of(t, x < y ? x : y, x < y ? y : x);
+	*trip = larger(*trip, round_trip);
+}
+
+/* Bytes per second, at least 1. */
+static uint64_t rate_from(double seconds)
+{
+	const double rate = 1 / seconds;
+
+	return rate < 1 ? 1 : rate < 1e18 ? (uint64_t)rate : (uint64_t)1e18;
+}
+
+void tuning_apply(const struct select_tuning *t, const char *const *names, struct network *n)
+{
+	for (int h = 0; h < n->n; h++) {
+		const struct tuned_host *own = names[h] ? find_host(t, names[h]) : NULL;
+		if (!own)
+			continue;
+		network_add(n, h,
+		            &(struct network_found){.up = rate_from(own->port.egress),
+		                                    .down = rate_from(own->port.ingress),
+		                                    .from = NETWORK_TUNING});
+		for (int k = 0; t->trips && k < h; k++) {
+			const struct tuned_host *other = names[k] ? find_host(t, names[k]) : NULL;
+			if (other && other != own)
+				n->round_trip =
+				        larger(n->round_trip, *trip_of(t, own < other ? own : other,
+				                                       own < other ? other : own));
+		}
+	}
 }
 
 static bool same_case(const struct select_measured *a, const struct select_measured *b)
@@ -118,6 +229,62 @@ static int read_rates(const struct place *p, const char *name, json_t *object,
 			return MALFORMED(p, "%s: %s.%s is not a number from 0 to %g", p->path, name,
 			                 key, RATE_MAX);
 		*rate_of(m, i) = json_number_value(value);
+	}
+	return 0;
+}
+
+/* A positive number of seconds, or per byte. */
+static int read_seconds(const struct place *p, const char *where, const char *key,
+                        const json_t *value, double *out)
+{
+	*out = json_number_value(value);
+	if (json_is_number(value) && *out > 0 && *out <= RATE_MAX)
+		return 0;
+	return MALFORMED(p, "%s: %s.%s is not a number above 0, and at most %g", p->path, where,
+	                 key, RATE_MAX);
+}
+
+static int read_hosts(const struct place *p, json_t *hosts, struct select_tuning *t)
+{
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(hosts, name, value)
+	{
+		struct price_port port;
+		char where[HOST_NAME + 8];
+		if (!host_name_is_right(name))
+			return MALFORMED(p, "%s: hosts has a name that no host has", p->path);
+		snprintf(where, sizeof where, "hosts.%s", name);
+		if (read_seconds(p, where, "egress", json_object_get(value, "egress"),
+		                 &port.egress) < 0 ||
+		    read_seconds(p, where, "ingress", json_object_get(value, "ingress"),
+		                 &port.ingress) < 0 ||
+		    tuning_add_host(t, name, port, p->err) < 0)
+			return -1;
+	}
+	return tuning_settle_hosts(t, p->err);
+}
+
+static int read_trips(const struct place *p, json_t *trips, struct select_tuning *t)
+{
+	const char *name, *other;
+	json_t *row, *value;
+	double seconds;
+
+	json_object_foreach(trips, name, row)
+	{
+		if (!json_is_object(row))
+			return MALFORMED(p, "%s: a row of round_trips is not an object", p->path);
+		json_object_foreach(row, other, value)
+		{
+			if (!find_host(t, name) || !find_host(t, other))
+				return MALFORMED(p, "%s: round_trips has a host that hosts lacks",
+				                 p->path);
+			if (read_seconds(p, "round_trips", other, value, &seconds) < 0)
+				return -1;
+			tuning_add_trip(t, name, other, seconds);
+		}
 	}
 	return 0;
 }
@@ -221,9 +388,15 @@ static int read_all(const char *path, json_t *all, struct select_tuning *t, stru
 				return -1;
 			t->memory.inside = t->memory.latency;
 			t->memory.lends = true;
+		} else if (strcmp(key, "hosts") == 0 || strcmp(key, "round_trips") == 0) {
+			if (!json_is_object(value))
+				return MALFORMED(&p, "%s: %s is not an object", path, key);
 		} else if (strcmp(key, "version") != 0 && strcmp(key, "measured") != 0)
 			return MALFORMED(&p, "%s: %s is an unknown key", path, key);
 	}
+	if (read_hosts(&p, json_object_get(all, "hosts"), t) < 0 ||
+	    read_trips(&p, json_object_get(all, "round_trips"), t) < 0)
+		return -1;
 	value = json_object_get(all, "measured");
 	if (value && !json_is_array(value))
 		return MALFORMED(&p, "%s: measured is not an array", path);
@@ -297,6 +470,36 @@ static json_t *row_json(const struct select_tuning *t, size_t i)
 	return row;
 }
 
+static json_t *hosts_json(const struct select_tuning *t)
+{
+	json_t *hosts = json_object();
+
+	for (size_t i = 0; i < t->nhosts; i++)
+		json_object_set_new(hosts, t->hosts[i].name,
+		                    json_pack("{s:o, s:o}", "egress",
+		                              json_measured(t->hosts[i].port.egress), "ingress",
+		                              json_measured(t->hosts[i].port.ingress)));
+	return hosts;
+}
+
+static json_t *trips_json(const struct select_tuning *t)
+{
+	json_t *all = json_object();
+
+	for (size_t i = 0; t->trips && i < t->nhosts; i++) {
+		json_t *row = json_object();
+		for (size_t k = i + 1; k < t->nhosts; k++) {
+			const double trip = *trip_of(t, &t->hosts[i], &t->hosts[k]);
+			if (trip > 0)
+				json_object_set_new(row, t->hosts[k].name, json_measured(trip));
+		}
+		if (json_object_size(row))
+			json_object_set(all, t->hosts[i].name, row);
+		json_decref(row);
+	}
+	return all;
+}
+
 static char *dump(const struct select_tuning *t)
 {
 	json_t *measured = json_array(), *all;
@@ -311,6 +514,10 @@ static char *dump(const struct select_tuning *t)
 	                "measured", measured);
 	if (t->memory.lends)
 		json_object_set_new(all, "memory_rates", rates_json(&t->memory));
+	if (t->nhosts) {
+		json_object_set_new(all, "hosts", hosts_json(t));
+		json_object_set_new(all, "round_trips", trips_json(t));
+	}
 	text = json_text(all, JSON_INDENT(2));
 	json_decref(all);
 	return text;

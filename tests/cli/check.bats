@@ -134,3 +134,25 @@ load helpers
 	wait_ranks
 	assert_ranks 2 7 check barrier
 }
+
+@test "--hosts-out: the hosts that reach each other, as a hostfile" {
+	local name
+	name=$(collctl run -n 2 -- check --time 2ms --hosts-out hosts 2>&1 >out | grep -o 'hosts: 1 of 1 hosts reach each other')
+	assert_equal "$name" 'hosts: 1 of 1 hosts reach each other'
+	assert_equal "$(wc -l <hosts)" 1
+	grep -qx '[A-Za-z0-9].* slots=2' hosts
+	# each rank its own host, by the names of the hostfile; the file is written though links are too slow
+	# shellcheck disable=SC2016
+	COLLCTL_BIN=$COLLCTL collctl run -n 2 -- sh -c 'COLLCTL_HOST_ID=n$COLLCTL_RANK exec "$COLLCTL_BIN" check --time 2ms --hosts-out hosts.$COLLCTL_RANK' \
+		>out 2>err || [[ $? == 2 ]]
+	grep -F -- '--hosts-out: the names of all 2 hosts are' err
+	[[ ! -e hosts.0 ]]
+	run -8 --separate-stderr collctl run -n 2 -- check --time 2ms --max-latency 1us --hosts-out hosts
+	[[ $stderr == *'hosts: 0 of 1 hosts reach each other'* ]] || fail "$stderr"
+	[[ -e hosts && ! -s hosts ]]
+	run -2 collctl check -n 2 --hosts-out -
+	assert_output --partial "--hosts-out: '-' is not the name of a file"
+	run -2 collctl check -n 1 --hosts-out same --tuning-out ./same
+	assert_output --partial same
+	run -2 collctl allreduce -n 1 --hosts-out x in.npy -o out.npy
+}

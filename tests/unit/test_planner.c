@@ -69,6 +69,7 @@ static int decide(struct world *w, struct err *err)
 	int ret = planner_init(&w->planner, err);
 	for (int r = 0; r < SIZE && ret == 0; r++)
 		ret = planner_take(&w->planner, r, &w->offers[r], w->ninputs[r], 0, err);
+	network_settle(&w->planner.network, &price_default);
 	return ret < 0 ? -1 : planner_decide(&w->planner, &w->plan, err);
 }
 

@@ -13,7 +13,6 @@
 
 #include "algorithms/table.h"
 #include "lib/coll/agreement/agree_wire.h"
-#include "lib/base/clock.h"
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/files/consolidated.h"
@@ -311,8 +310,6 @@ static int take_offer(struct collective *c, int rank, const struct intent *in, s
 	struct err why = ERR_INIT;
 	struct offer o;
 	int ret = offer_get(in->details, &form, &o, &why);
-	if (ret == 0 && rank == c->agreed.rank) /* it had no link when it made its offer */
-		o.link = coll_link(c->life);
 	if (ret == 0)
 		ret = planner_take(&c->planner, rank, &o, in->ninputs, in->streams, &why);
 	offer_release(&o);
@@ -400,11 +397,11 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 	                              .selected_ctx = o->ctx};
 	if (ret == 0)
 		ret = planner_init(&c->planner, err);
-	for (int r = 0; ret == 0 && r < c->agreed.size; r++) {
+	for (int r = 0; ret == 0 && r < c->agreed.size; r++)
 		ret = take_offer(c, r, intents[r], err);
-		network_add_round_trip(&c->planner.network, planner_host(&c->planner, r),
-		                       (double)job_round_trip(life->job, r) / NS_PER_SEC);
-	}
+	if (ret == 0)
+		ret = coll_find_network(life, plan->host, c->planner.tuning, &c->planner.network,
+		                        err);
 	if (ret == 0)
 		ret = note_same_inputs(c, err);
 	if (ret == 0)

@@ -518,7 +518,6 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 		return -1;
 	for (int i = 0; i < p->agreed->nvectors; i++)
 		settle_cuts(p, &p->vectors[i]);
-	network_settle(&p->network, p->tuning ? &p->tuning->rates : &price_default);
 	uint64_t *column = err_calloc(2 * size, sizeof *column, "the blocks", err);
 	int ret = column ? 0 : -1;
 	plan->windows = 1;

@@ -37,8 +37,8 @@ struct planner {
 	uint64_t contributions; /* the inputs of all ranks */
 	uint32_t *inputs;       /* [size], if the operation is joint: the inputs of each rank */
 	uint64_t most_inputs;   /* the most inputs of a rank */
-	/* What the offers say of the hosts. Before planner_decide the caller may add round trips
-	 * and what the tuning file knows. */
+	/* What the offers say of the hosts. The caller adds what it knows, and settles it before
+	 * planner_decide. */
 	struct network network;
 	uint32_t *shares; /* [size], if an algorithm needs them; else NULL */
 	uint64_t streams; /* the most that a rank requests; 0: automatic */

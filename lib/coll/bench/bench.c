@@ -614,18 +614,15 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	struct coll *life = ctx;
 	struct bench *b = life->state;
 	struct network *n = &b->network;
-	const struct network_found own = coll_link(life);
 	plan->windows = plan->streams = 1;
 	b->host_cpus = (int)plan->host_cpus;
 	b->host = plan->host;
 	int ret = bench_network(n, b->host, b->size, intents, b->request->tuning, err);
 	const struct coll_args args = {.size = b->size, .host = b->host};
-	for (int r = 0; ret == 0 && r < b->size; r++)
-		network_add_round_trip(n, b->host ? b->host[r] : r,
-		                       (double)job_round_trip(life->job, r) / NS_PER_SEC);
+	if (ret == 0)
+		ret = coll_find_network(life, b->host, b->request->tuning ? &b->tuning : NULL, n,
+		                        err);
 	if (ret == 0) {
-		network_add(n, b->host ? b->host[b->rank] : b->rank, &own);
-		network_settle(n, b->request->tuning ? &b->tuning.rates : &price_default);
 		b->terms.shares =
 		        err_calloc((size_t)b->size, sizeof *b->terms.shares, "the shares", err);
 		ret = b->terms.shares ? network_shares(n, &args, b->terms.shares, err) : -1;

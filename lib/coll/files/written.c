@@ -40,7 +40,7 @@ int written_compare(const struct named_file *files, int n, struct err *err)
 	return ret;
 }
 
-#define FILES_MOST (12 + COLL_ALSO)
+#define FILES_MOST (13 + COLL_ALSO)
 
 /* The files that this rank reads, but inputs, and those that it writes, but outputs. @tuning: the
  * old tuning file; else the new one. Returns their number. */
@@ -60,6 +60,7 @@ static int list_files(const struct coll_request *r, bool tuning, struct named_fi
 	        {"--store-cert", s->store_cert, false},
 	        {"--store-key", s->store_key, false},
 	        {"--tuning-out", tuning ? NULL : r->tuning_out, true},
+	        {"--hosts-out", r->check.hosts_out, true},
 	};
 	int n = 0;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)

@@ -44,6 +44,7 @@ struct check_request {
 	int64_t time;           /* ns for which each bandwidth is measured */
 	uint64_t min_bandwidth; /* bytes per second; 0: any will do */
 	int64_t max_latency;    /* ns of a median round trip; 0: any */
+	const char *hosts_out;  /* file for the list of hosts that reach each other, or NULL */
 };
 
 /* Stochastic gradient descent with Nesterov's momentum. */

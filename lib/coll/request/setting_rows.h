@@ -281,3 +281,6 @@ S(CHECK, "min-bandwidth", 0, "RATE", RATE, check.min_bandwidth, FOR_CHECK,
   .min = 1, .max = INT64_MAX)
 S(CHECK, "max-latency", 0, "DURATION", DURATION, check.max_latency, FOR_CHECK,
   "fail if the median round trip of a link is longer", .min = 1, .max = INT64_MAX)
+S(CHECK, "hosts-out", 0, "FILE", STRING, check.hosts_out, FOR_CHECK,
+  "write the largest set of hosts that all reach each other, as fast as --min-bandwidth and "
+  "--max-latency demand, to this hostfile")
