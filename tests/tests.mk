@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help compdb tidy deps deps-test deps-more deps-bench demo check check-more check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-fanout bench-device bench-reach bench-hosts
+.PHONY: help compdb tidy deps deps-test deps-more deps-bench demo check check-more check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-fanout bench-device bench-reach bench-hosts bench-networks
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire bare
@@ -45,6 +45,7 @@ help:
 	@echo 'make bench-reach      compare check with iperf3 and ping, and run -H with ssh (root)'
 	@echo 'make bench-join       measure what joins of many ranks cost their coordinator'
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
+	@echo 'make bench-networks   measure allreduces between hosts whose links differ, against the bound (root)'
 	@echo 'make bench-fanout     compare broadcasts of files, the first time and again, with rsync, scp and clush (root)'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp; and'
 	@echo '                      read the formats of torch, and compare with torch (if $$(PYTHON) has it), numpy and cat'
@@ -144,6 +145,10 @@ bench-reach: deps-bench
 bench-hosts: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/hosts.py
+
+bench-networks: deps-bench
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/networks.py
 
 bench-fanout: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all $(BUILD)/bench/delta_bench

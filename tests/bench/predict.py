@@ -147,8 +147,10 @@ class Net:
                     "src", self.address(r), "congctl", name)
 
     def shape(self, mbit):
-        bucket = ["tbf", "rate", f"{mbit}mbit", "burst", str(BURST), "limit", str(QUEUE)]
+        """@mbit: of all links, or a sequence of those of the hosts."""
         for r in range(self.size):
+            rate = mbit if isinstance(mbit, int) else mbit[r]
+            bucket = ["tbf", "rate", f"{rate}mbit", "burst", str(BURST), "limit", str(QUEUE)]
             try:
                 command("tc", "qdisc", "replace", "dev", f"{self.tag}v{r}", "root", *bucket)
                 command("tc", "-n", self.space(r), "qdisc", "replace", "dev", "eth0", "root",
