@@ -99,14 +99,19 @@ bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size
 static void choose_hosts(const struct tally *t, const struct coll_args *a, int hosts,
                          uint64_t *ranks, bool *chosen)
 {
-	int largest = 0;
+	int largest = 0, out = 0, in = 0;
 
 	for (int r = 0; r < a->size; r++)
 		ranks[host_of(t, r)]++;
 	for (int h = 0; h < hosts; h++) {
 		largest = ranks[h] > ranks[largest] ? h : largest;
-		chosen[h] = a->size <= TRAFFIC_ALL;
+		chosen[h] = a->size <= (t->ports ? TRAFFIC_PORTS : TRAFFIC_ALL);
 	}
+	for (int h = 0; t->ports && h < hosts; h++) {
+		out = t->ports[h].egress > t->ports[out].egress ? h : out;
+		in = t->ports[h].ingress > t->ports[in].ingress ? h : in;
+	}
+	chosen[out] = chosen[in] = true;
 	chosen[0] = chosen[hosts / 2] = chosen[hosts - 1] = true;
 	chosen[largest] = chosen[host_of(t, a->root)] = true;
 }

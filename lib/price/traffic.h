@@ -28,8 +28,10 @@ bool traffic_of_schedules(struct sched *const *scheds, const int *host, int size
                           struct traffic *out);
 
 /* Up to this number of ranks, traffic_of counts all ranks. Above, it counts only the ranks of some
- * hosts: the first, the last, the root's, one in the middle, and one of those with most ranks. */
-#define TRAFFIC_ALL 512
+ * hosts: the first, the last, the root's, one in the middle, and one of those with most ranks. With
+ * ports it does so above TRAFFIC_PORTS, and counts those of the slowest ports, too. */
+#define TRAFFIC_ALL   512
+#define TRAFFIC_PORTS 64
 
 /* Count in the schedules that @alg emits for @args (args->rank is ignored). If args->host is NULL,
  * every rank has its own host. @ports: as in struct price_model, or NULL. False: they cannot be

@@ -60,6 +60,9 @@ static void begin(struct world *w, struct coll_request request, enum dtype dtype
 	}
 }
 
+/* Seconds to each host, when decide() settles the network. */
+static double far_away;
+
 static int decide(struct world *w, struct err *err)
 {
 	w->planner = (struct planner){.request = &w->request,
@@ -69,6 +72,8 @@ static int decide(struct world *w, struct err *err)
 	int ret = planner_init(&w->planner, err);
 	for (int r = 0; r < SIZE && ret == 0; r++)
 		ret = planner_take(&w->planner, r, &w->offers[r], w->ninputs[r], 0, err);
+	for (int h = 0; h < w->planner.network.n; h++)
+		network_add_round_trip(&w->planner.network, h, far_away);
 	network_settle(&w->planner.network, &price_default);
 	return ret < 0 ? -1 : planner_decide(&w->planner, &w->plan, err);
 }
@@ -332,6 +337,48 @@ TEST(links_are_the_network)
 	                    (&(struct network_found){8000, 9000, NETWORK_TOLD, 1000}),
 	                    sizeof w.offers[0].link);
 	assert_true(w.planner.network.limited && w.planner.network.uneven);
+	end(&w);
+}
+
+/* Long round trips change the choice; the planner knows what it would be without them. */
+TEST(far_hosts)
+{
+	static const uint64_t rows[SIZE] = {1 << 20, 1 << 20, 1 << 20};
+	static const double away[] = {1e-4, 0.05};
+	for (int i = 0; i < 2; i++) {
+		const struct coll_algorithm *chosen, *near;
+		struct err err = {0};
+		struct world w;
+		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, rows);
+		far_away = away[i];
+		assert_int_equal(decide(&w, &err), 0);
+		far_away = 0;
+		near = planner_near_choice(&w.planner, 0, &chosen);
+		assert_true(i ? near && near != chosen : !near);
+		end(&w);
+	}
+}
+
+/* The shares of unequal links are in the terms of every rank. */
+TEST(shares_are_in_the_terms)
+{
+	static const uint64_t rows[SIZE] = {1 << 20, 1 << 20, 1 << 20};
+	struct err err = {0};
+	struct terms_form form;
+	struct world w;
+	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .algorithm = "weighted"}, DTYPE_F32,
+	      rows);
+	for (int r = 0; r < SIZE; r++)
+		w.offers[r].link = (struct network_found){r < 2 ? 80000000 : 8000000, 80000000,
+		                                          NETWORK_TOLD, 0};
+	assert_int_equal(decide(&w, &err), 0);
+	for (int r = 0; r < SIZE; r++) {
+		struct terms t = terms_of(&w, r, &form);
+		assert_string_equal(t.vectors[0].algorithm, "weighted");
+		assert_non_null(t.shares);
+		assert_true(t.shares[0] == t.shares[1] && t.shares[2] == 0);
+		terms_release(&t, &form);
+	}
 	end(&w);
 }
 
