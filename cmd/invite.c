@@ -72,7 +72,7 @@ static int make_ticket(struct invite *v, struct err *err)
 {
 	const int64_t valid = v->o->valid;
 	v->ticket.size = v->o->request.settings.size;
-	v->ticket.expires = (uint32_t)(time(NULL) + valid / NS_PER_SEC);
+	v->ticket.expires = (uint32_t)((clock_wall_ns() + valid) / NS_PER_SEC);
 	v->until = clock_ns() + valid;
 	return ticket_draw(&v->ticket, err);
 }

@@ -1,5 +1,5 @@
-/* Time: only CLOCK_MONOTONIC, which does not jump when the system's clock is set. Unit:
- * nanoseconds. Thread-safe. */
+/* Time: CLOCK_MONOTONIC, which does not jump when the system's clock is set. Unit: nanoseconds.
+ * Thread-safe. */
 #ifndef COLLCTL_BASE_CLOCK_H
 #define COLLCTL_BASE_CLOCK_H
 
@@ -13,6 +13,15 @@ static inline int64_t clock_ns(void)
 {
 	struct timespec ts;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
+}
+
+/* Since 1970, by the system's clock: only to compare it with the times of files, and for a person
+ * to read. No deadline may depend on it. */
+static inline int64_t clock_wall_ns(void)
+{
+	struct timespec ts;
+	clock_gettime(CLOCK_REALTIME, &ts);
 	return (int64_t)ts.tv_sec * NS_PER_SEC + ts.tv_nsec;
 }
 

@@ -329,7 +329,7 @@ static void use_ticket(struct member *m)
 	const time_t end = (time_t)m->ticket.expires;
 	char when[64] = "";
 	struct tm tm;
-	if (time(NULL) >= end)
+	if (clock_wall_ns() / NS_PER_SEC >= end)
 		strftime(when, sizeof when, ", whose ticket expired at %F %T by the clock here,",
 		         localtime_r(&end, &tm));
 	snprintf(m->served_by, sizeof m->served_by, "'collctl invite'%s", when);

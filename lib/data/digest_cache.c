@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/boot.h"
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/user.h"
 #include "lib/base/xxh3.h"
@@ -129,9 +130,7 @@ static bool is_settled(int fd, const struct stat *st)
 {
 	const time_t changed =
 	        st->st_mtim.tv_sec > st->st_ctim.tv_sec ? st->st_mtim.tv_sec : st->st_ctim.tv_sec;
-	struct timespec now;
-	return clock_gettime(CLOCK_REALTIME, &now) == 0 &&
-	       now.tv_sec - changed > (is_local(fd) ? SETTLED : SETTLED_REMOTE);
+	return clock_wall_ns() / NS_PER_SEC - changed > (is_local(fd) ? SETTLED : SETTLED_REMOTE);
 }
 
 void digest_key_of(const struct digest_cache *c, int fd, struct digest_key *k)

@@ -209,6 +209,7 @@ PY
 	assert_failure 3
 	assert_line 'a.npy: npy, f32 (700, 900), 630000 elements, 2.4 MiB'
 	assert_equal "$stderr" 'collctl: none.npy: cannot open: No such file or directory'
+	echo text >a.txt
 	run --separate-stderr collctl info --json none.npy a.npy a.txt
 	assert_failure 3
 	printf '%s' "$output" >all.json

@@ -218,7 +218,7 @@ same_in_every_split() {
 	run jq -r '[.algorithms[]? | .algorithm] | length > 5' compared
 	assert_output true
 	run bash -c "'$COLLCTL' algorithms --json | jq -r '.[] | select(.joint) | .collective + \" \" + .algorithm' | sort | tr '\n' ,"
-	assert_output 'allreduce direct,reduce direct,reduce linear,reduce-scatter direct,'
+	assert_output 'allreduce direct,allreduce weighted,reduce direct,reduce linear,reduce-scatter direct,'
 }
 
 # ---- refusals ----
@@ -235,7 +235,7 @@ refused() {
 
 @test "what cannot be is refused: 2, and nothing is written" {
 	make_six f32 8 exact
-	refused 2 'choose one that has them (direct), or auto' allreduce -n 1 -a ring --op median in.0.npy -o out.npy
+	refused 2 'choose one that has them (direct, weighted), or auto' allreduce -n 1 -a ring --op median in.0.npy -o out.npy
 	refused 2 'choose one that has them (linear, direct), or auto' reduce -n 1 -a binomial --op median in.0.npy -o out.npy
 	refused 2 '--weight: only averages use it' allreduce -n 1 --weight 2 --op median in.0.npy -o out.npy
 	refused 2 '--weight: only averages use it' allreduce -n 1 --weight 1,2 --op trimmed:0.1 in.[01].npy -o out.npy
@@ -246,7 +246,7 @@ refused() {
 	refused 2 'not defined for scan' scan -n 1 --op median in.0.npy -o out.npy
 	refused 2 'not defined for exscan' exscan -n 1 --op trimmed:0.1 in.0.npy -o out.npy
 	refused 2 'bench measures only' bench allreduce -n 1 --op median
-	refused 2 'choose one that has them (direct)' plan allreduce -n 4 --op median -a ring
+	refused 2 'choose one that has them (direct, weighted)' plan allreduce -n 4 --op median -a ring
 }
 
 @test "with --device they are computed in host memory, and a note says so" {

@@ -31,6 +31,7 @@ setup() {
 	collctl run -n 2 -- broadcast --no-sync --format vec - -o 'copy.{rank}' <want
 	cmp copy.1 want
 	assert_equal "$(collctl info --json want --format vec | jq -r '.format')" vec
+	echo text >none.x
 	run -2 --separate-stderr collctl info none.x
 	[[ $stderr == *'.vec'*'vec|'* ]]
 	collctl allreduce --help | grep -q 'vec'

@@ -28,11 +28,9 @@ static void tell(const struct leftovers *l, const char *path, enum leftover_fate
 
 static bool is_young(const struct leftovers *l, const struct stat *st)
 {
-	struct timespec now;
-	clock_gettime(CLOCK_REALTIME, &now);
-	const double age = (double)(now.tv_sec - st->st_mtim.tv_sec) +
-	                   (double)(now.tv_nsec - st->st_mtim.tv_nsec) / (double)NS_PER_SEC;
-	return age < (double)l->age / (double)NS_PER_SEC;
+	const double changed =
+	        (double)st->st_mtim.tv_sec * (double)NS_PER_SEC + (double)st->st_mtim.tv_nsec;
+	return (double)clock_wall_ns() - changed < (double)l->age;
 }
 
 /* Locks need write access on some file systems. */
