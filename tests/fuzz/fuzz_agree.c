@@ -15,9 +15,11 @@
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/piece_table.h"
 #include "lib/coll/agreement/terms.h"
+#include "lib/coll/bench/bench.h"
 #include "lib/coll/files/update.h"
 #include "lib/data/digest.h"
 #include "lib/job/proto.h"
+#include "lib/price/fill.h"
 #include "tests/fuzz/check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -190,6 +192,14 @@ static void decode_offer(struct view v, const struct offer_form *form)
 	buf_release(&b);
 }
 
+static void check_shares(const uint32_t *shares, int ranks)
+{
+	uint64_t sum = 0;
+	for (int r = 0; shares && r < ranks; r++)
+		sum += shares[r];
+	CHECK(!shares || sum == FILL_ALL);
+}
+
 static void decode_terms(struct view v, const struct terms_form *form)
 {
 	struct terms t, again;
@@ -201,6 +211,7 @@ static void decode_terms(struct view v, const struct terms_form *form)
 		return;
 	}
 	CHECK(t.nvectors > 0 && t.divisor >= 0);
+	check_shares(t.shares, form->size);
 	CHECK(form->joint ? !t.inputs != !t.inputs_each : !t.inputs && !t.inputs_each);
 	for (uint32_t i = 0; i < t.nvectors; i++) {
 		CHECK(t.vectors[i].windows && dtype_size(t.vectors[i].wire));
@@ -280,8 +291,28 @@ static void decode_moves(struct view v)
 	free(again);
 }
 
+/* The terms of a bench. */
+static void decode_bench(struct view v, int ranks)
+{
+	struct bench_terms t = {0};
+	struct err err = ERR_INIT;
+	struct buf b;
+	if (bench_terms_get(v, COLL_ALLREDUCE, ranks, &t, &err) == 0) {
+		check_shares(t.shares, ranks);
+		buf_init(&b, DETAILS_MAX);
+		bench_terms_put(&b, &t, ranks);
+		CHECK(same_bytes(&b, v));
+		buf_release(&b);
+	} else {
+		CHECK(err.code == ERR_INTEGRITY || err.code == ERR_DISAGREE);
+		CHECK(text_is_clean(err.text));
+	}
+	bench_terms_release(&t);
+}
+
 #define MODE_PIECES 0xf5
 #define MODE_MOVES  0xf6
+#define MODE_BENCH  0xf7
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -297,6 +328,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	                                 .from = with & 16,
 	                                 .gathered = with & 32,
 	                                 .joint = mode & 128};
+	if (mode == MODE_BENCH) {
+		decode_bench(v, ranks);
+		return 0;
+	}
 	if (mode == MODE_PIECES) {
 		decode_pieces(v, ranks);
 		return 0;
