@@ -288,6 +288,21 @@ scribble() { printf '\1\2\3' | dd of="$1" bs=1 seek="$2" conv=notrunc status=non
 	cmp before .out.1.collctl-part
 }
 
+@test "what a part has already needs no room" {
+	mkdir small
+	mount -t tmpfs -o size=5m collctl-test small 2>/dev/null || skip 'no tmpfs to be had here'
+	head -c 4000000 /dev/urandom >src
+	head -c 3500000 src >small/.out.collctl-part
+	chmod 600 small/.out.collctl-part
+	local rc=0 option
+	for option in --dry-run --no-sync; do
+		collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && o=small/out || o=src; exec "$0" broadcast --raw-file --update --checksum --resume "$1" src -o "$o"' "$COLLCTL" "$option" >said 2>&1 || rc=$?
+	done
+	cmp src small/out || rc=1
+	umount small
+	((rc == 0)) || fail "$(<said)"
+}
+
 @test "what has no meaning is refused; ranks must agree" {
 	head -c 300 /dev/urandom >src
 	py <<<'np.save("x.npy", np.ones(4))'

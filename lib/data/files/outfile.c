@@ -462,13 +462,6 @@ void outfile_remove_part(const char *path, size_t top, bool force, int part)
 	outfile_release(&f);
 }
 
-uint64_t outfile_allocated(const struct outfile *f)
-{
-	struct stat st;
-	const uint64_t bytes = fstat(f->fd, &st) ? 0 : (uint64_t)st.st_blocks * 512;
-	return bytes < f->size ? bytes : f->size;
-}
-
 /* Keep what was written, and no bytes that were only allocated. */
 static void leave_part(struct outfile *f)
 {

@@ -72,8 +72,6 @@ int outfile_open_part(struct outfile *f, const char *path, size_t top, uint64_t 
 int outfile_find_part(const char *path, size_t top, bool force);
 /* Remove @part, an open part of that target. */
 void outfile_remove_part(const char *path, size_t top, bool force, int part);
-/* Bytes that the file system has allocated for the file, of its size. */
-uint64_t outfile_allocated(const struct outfile *f);
 /* Create an unnamed file for bytes that another rank writes to such a path: in the folder of the
  * first @top bytes of @path or, if it does not exist, in its parent. The other rank creates the
  * folders. The file may be written and read, but not sealed or committed. */

@@ -522,16 +522,16 @@ static int lacking(const struct sink *s, struct err *err)
 	return -1;
 }
 
-/* The bytes that a file needs on its file system, if it has none yet. An archive's members are
- * there too until they are packed. */
+/* The bytes that a file needs on its file system, besides those that its part has already. An
+ * archive's members are there too until they are packed. */
 static uint64_t needs(const struct sink_file *f)
 {
-	return f->packed ? 2 * f->archive.bytes : f->size;
-}
-
-static uint64_t has(const struct sink_file *f)
-{
-	return f->out.part ? outfile_allocated(&f->out) : 0;
+	const int part = f->out.part ? f->out.fd : f->part;
+	struct stat st;
+	uint64_t has = part >= 0 && fstat(part, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+	if (has > f->size)
+		has = f->size;
+	return f->packed ? 2 * f->archive.bytes : f->size - has;
 }
 
 /* Is there room for what no file system has allocated? */
@@ -542,7 +542,7 @@ static int check_room(const struct sink *s, struct err *err)
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
 		if (!is_kept(f) && f->out.unallocated)
-			ret = room_add(&room, f->out.fd, f->path, needs(f) - has(f), err);
+			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
 	}
 	if (ret == 0)
 		ret = room_check(&room, err);
