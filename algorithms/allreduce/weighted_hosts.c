@@ -18,6 +18,8 @@
  *
  * Source: the filling is derived in fill.h.
  */
+#include <stdlib.h>
+
 #include "algorithms/parts/hosts.h"
 
 enum act { SEND, RECV, SUM };
@@ -86,20 +88,21 @@ static void emit(struct sched_builder *b, const struct coll_args *a)
 	hosts_from_owners(b, &h, work, HOSTS_ALL);
 }
 
-/* The largest part of a host: at most that of the host with most ranks, and for even blocks just
- * that. */
+/* The largest part of a host; without memory, the largest possible one. */
 static double largest_part(const struct coll_args *a, int hosts)
 {
-	uint64_t most = 0;
+	uint64_t *own = calloc((size_t)hosts, sizeof(*own)), most = 0;
 
-	for (int h = 0; a->off && h < hosts; h++) {
-		uint64_t own = 0;
+	for (int r = 0; own && a->off && r < a->size; r++) {
+		uint64_t *at = &own[a->host[r]];
 
-		for (int r = 0; r < a->size; r++)
-			own += a->host[r] == h ? block_range(a, r).len : 0;
-		most = own > most ? own : most;
+		*at += block_range(a, r).len;
+		most = *at > most ? *at : most;
 	}
-	return most ? (double)most / (double)coll_count(a) : 1.0 / hosts;
+	const double part = most ? (double)most / (double)coll_count(a) : 1.0 / hosts;
+	const bool lacking = !own;
+	free(own);
+	return lacking ? 1 : part;
 }
 
 /* The first rank of the host with most ranks sends most. Runs of blocks are single ranks at most.
