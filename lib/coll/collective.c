@@ -501,6 +501,15 @@ static void describe(const struct coll *life, struct coll_result *r)
 	report_vectors(&c->agreed, r);
 }
 
+/* Are parts of the root's files not sent, so that the digest is not that of the files? */
+static bool leaves_out(const struct file_list *l)
+{
+	for (int f = 0; f < l->nfiles; f++)
+		if (l->files[f].linked || l->files[f].data.sparse)
+			return true;
+	return false;
+}
+
 static void report(struct coll *life, struct coll_result *r)
 {
 	struct collective *c = life->state;
@@ -520,8 +529,8 @@ static void report(struct coll *life, struct coll_result *r)
 	r->without_old = t->update.without_old;
 	r->nwithout = t->update.nwithout;
 	r->whole_bytes = t->update.coded_bytes[UPDATE_WHOLE];
-	r->has_digest =
-	        t->in_place && t->sink && !t->update.nequal && !t->update.equal && !t->update.coded;
+	r->has_digest = t->in_place && t->sink && !t->update.nequal && !t->update.equal &&
+	                !t->update.coded && !leaves_out(&c->agreed.root_files);
 	memcpy(r->digest, t->digest, sizeof r->digest);
 	if (r->err.code || !c->request)
 		return;

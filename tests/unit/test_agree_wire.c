@@ -274,6 +274,52 @@ TEST(trees_come_back)
 	file_list_release(&out);
 }
 
+/* Holes and hard links come back; lists that make no sense do not. */
+TEST(holes_and_links)
+{
+	struct file_range range[] = {{0, 10}, {50, 20}};
+	struct listed_file in[] = {
+	        {.name = "a", .bytes = 100, .data = {true, range, 2}},
+	        {.name = "b", .bytes = 1u << 30, .data = {.sparse = true}},
+	        {.name = "c", .linked = true, .to = 0, .mode = 0600},
+	};
+	const struct file_list tree = {
+	        .format = &format_raw, .folder = true, .tree = true, .files = in, .nfiles = 3};
+	struct file_list out;
+	assert_int_equal(list_and_back(&tree, &out), 0);
+	assert_true(out.files[0].data.sparse && out.files[0].data.n == 2);
+	assert_true(out.files[0].data.range[1].offset == 50);
+	assert_true(listed_bytes(&out.files[0]) == 30 && listed_bytes(&out.files[1]) == 0);
+	assert_true(out.files[2].linked && out.files[2].to == 0 && out.files[2].mode == 0600);
+	file_list_release(&out);
+
+	static const struct file_range bad[] = {{60, 20}, {9, 20},   {10, 20},        {50, 0},
+	                                        {50, 51}, {101, 20}, {50, 1ull << 63}};
+	for (size_t i = 1; i < LENGTH(bad); i++) {
+		range[1] = bad[i];
+		assert_int_equal(list_and_back(&tree, &out), -1);
+		assert_int_equal(last.code, ERR_INTEGRITY);
+	}
+	range[1] = bad[0];
+	in[0].bytes = 30; /* no hole is left */
+	range[0].bytes = 30;
+	in[0].data.n = 1;
+	assert_int_equal(list_and_back(&tree, &out), -1);
+	in[0].data = (struct sparse){0};
+	in[2].to = 2; /* itself; then a link; then in a list that is no tree */
+	assert_int_equal(list_and_back(&tree, &out), -1);
+	in[1].data = (struct sparse){0};
+	in[1].linked = true;
+	in[2].to = 1;
+	assert_int_equal(list_and_back(&tree, &out), -1);
+	in[2].to = 0;
+	struct file_list flat = tree;
+	flat.tree = false;
+	assert_int_equal(list_and_back(&flat, &out), -1);
+	assert_int_equal(list_and_back(&tree, &out), 0);
+	file_list_release(&out);
+}
+
 TEST(trees_stay_below)
 {
 	static char *const bad[] = {

@@ -8,14 +8,19 @@
 #include "lib/coll/agreement/agree_wire.h"
 
 #define MODE_BITS   0777u
+#define MODE_SPARSE 0x4000u
+#define MODE_LINKED 0x2000u
 #define ENTRY_BYTES 14 /* of the shortest */
+#define RANGE_BYTES 16
 
 enum { NAMES_NONE, NAMES_FLAT, NAMES_TREE };
 
 static void release_files(struct listed_file *files, int n)
 {
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		free(files[i].name);
+		sparse_release(&files[i].data);
+	}
 	free(files);
 }
 
@@ -27,6 +32,22 @@ void file_list_release(struct file_list *l)
 }
 
 /* ---- out ---- */
+
+static void put_data(struct buf *b, const struct listed_file *f)
+{
+	if (f->linked) {
+		buf_put_u32(b, (uint32_t)f->to);
+		return;
+	}
+	buf_put_u64(b, f->bytes);
+	if (!f->data.sparse)
+		return;
+	buf_put_u32(b, (uint32_t)f->data.n);
+	for (size_t i = 0; i < f->data.n; i++) {
+		buf_put_u64(b, f->data.range[i].offset);
+		buf_put_u64(b, f->data.range[i].bytes);
+	}
+}
 
 /* Names are sorted. A name is encoded as the length of the prefix that it shares with the previous
  * name, and the rest. */
@@ -40,10 +61,12 @@ static void put_files(struct buf *b, const struct listed_file *files, int n, boo
 			same++;
 		buf_put_u16(b, (uint16_t)same);
 		buf_put_str(b, f->name + same);
-		buf_put_u16(b, (uint16_t)(f->mode & (MODE_BITS | MODE_NONE)));
+		buf_put_u16(b, (uint16_t)((f->mode & (MODE_BITS | MODE_NONE)) |
+		                          (f->data.sparse ? MODE_SPARSE : 0) |
+		                          (f->linked ? MODE_LINKED : 0)));
 		buf_put_u64(b, (uint64_t)f->mtime);
 		if (!folders)
-			buf_put_u64(b, f->bytes);
+			put_data(b, f);
 		before = f->name;
 	}
 }
@@ -79,12 +102,54 @@ static int get_name(struct view *v, char name[PATH_MAX], struct err *err)
 	return 0;
 }
 
+/* Decode the data of a sparse file. *ranges: those of earlier files. */
+static int get_ranges(struct view *v, struct listed_file *f, size_t *ranges, struct err *err)
+{
+	const size_t n = view_u32(v);
+	uint64_t end = 0, sum = 0;
+	if (v->failed || n > view_left(v) / RANGE_BYTES || n > FILE_LIST_RANGES_MAX - *ranges)
+		return malformed(err, WIRE_BOTH, "holes");
+	*ranges += n;
+	f->data.sparse = true;
+	if (!(f->data.range = err_calloc(n + 1, sizeof *f->data.range, "the holes", err)))
+		return -1;
+	for (f->data.n = 0; f->data.n < n; f->data.n++) {
+		struct file_range *r = &f->data.range[f->data.n];
+		*r = (struct file_range){view_u64(v), 0};
+		r->bytes = view_u64(v);
+		if (!r->bytes || r->offset > f->bytes || r->bytes > f->bytes - r->offset ||
+		    (f->data.n && r->offset <= end))
+			return malformed(err, WIRE_BOTH, "holes");
+		end = r->offset + r->bytes;
+		sum += r->bytes;
+	}
+	return sum < f->bytes ? 0 : malformed(err, WIRE_BOTH, "holes");
+}
+
+/* Decode what follows the time of @out[i]. */
+static int get_data(struct view *v, struct listed_file *out, uint32_t i, unsigned flags, int names,
+                    size_t *ranges, struct err *err)
+{
+	struct listed_file *f = &out[i];
+	f->linked = flags & MODE_LINKED;
+	if (!f->linked) {
+		f->bytes = view_u64(v);
+		return flags & MODE_SPARSE ? get_ranges(v, f, ranges, err) : 0;
+	}
+	const uint32_t to = view_u32(v);
+	if (v->failed || (flags & MODE_SPARSE) || names != NAMES_TREE || to >= i || out[to].linked)
+		return malformed(err, WIRE_BOTH, "link");
+	f->to = (int)to;
+	return 0;
+}
+
 /* Fill @out with @n entries. *count: the number of entries filled, also on failure. */
 static int get_files(struct view *v, int names, bool folders, struct listed_file *out, uint32_t n,
                      int *count, struct err *err)
 {
 	char name[PATH_MAX] = "";
 	uint64_t sum = 0, text = 0;
+	size_t ranges = 0;
 	for (uint32_t i = 0; i < n; i++) {
 		struct listed_file *f = &out[i];
 		if (get_name(v, name, err) < 0)
@@ -98,9 +163,11 @@ static int get_files(struct view *v, int names, bool folders, struct listed_file
 		if (!f->name)
 			return -1;
 		++*count;
-		f->mode = view_u16(v);
+		const unsigned mode = view_u16(v);
+		f->mode = mode & ~(folders ? 0 : MODE_SPARSE | MODE_LINKED);
 		f->mtime = (int64_t)view_u64(v);
-		f->bytes = folders ? 0 : view_u64(v);
+		if (!folders && get_data(v, out, i, mode, names, &ranges, err) < 0)
+			return -1;
 		if (v->failed || (f->mode > MODE_BITS && f->mode != MODE_NONE) ||
 		    __builtin_add_overflow(sum, f->bytes, &sum) || sum > INT64_MAX)
 			return malformed(err, WIRE_BOTH, "file");

@@ -12,17 +12,22 @@
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
 #include "lib/base/host_name.h"
+#include "lib/data/files/sparse.h"
 #include "lib/data/formats/array.h"
 
-#define MODE_NONE           0x8000u
-#define FILE_LIST_NAMES_MAX (16u << 20) /* the most bytes of all names */
-#define FILE_LIST_NAME_MAX  (PATH_MAX - 1)
+#define MODE_NONE            0x8000u
+#define FILE_LIST_NAMES_MAX  (16u << 20) /* the most bytes of all names */
+#define FILE_LIST_NAME_MAX   (PATH_MAX - 1)
+#define FILE_LIST_RANGES_MAX 8192u /* the most ranges of data of all sparse files */
 
 struct listed_file {
 	char *name;     /* malloced */
-	uint64_t bytes; /* a folder: 0 */
+	uint64_t bytes; /* a folder, or linked: 0 */
 	unsigned mode;  /* permissions; MODE_NONE: a pipe, without permissions and time */
 	int64_t mtime;  /* ns since 1970 */
+	bool linked;    /* of a tree: a hard link to the earlier file number */
+	int to;
+	struct sparse data; /* owned */
 };
 struct file_list {
 	const struct format *format;
@@ -30,11 +35,17 @@ struct file_list {
 	bool tree;   /* the names are paths relative to this folder */
 	struct listed_file *files;
 	int nfiles;
+	size_t nranges; /* of data, of the files that files_find_holes has examined */
 	struct listed_file
 	        *folders; /* of a tree; each is before its contents; "": the top folder */
 	int nfolders;
 };
 void file_list_release(struct file_list *);
+/* Bytes that are sent of a file: those that are not in holes. */
+static inline uint64_t listed_bytes(const struct listed_file *f)
+{
+	return sparse_bytes(&f->data, f->bytes);
+}
 /* Set *twice to a name that the list has twice, or to NULL. ERR_RESOURCE. */
 int file_list_twice(const struct file_list *, const char **twice, struct err *err);
 void file_list_put(struct buf *, const struct file_list *);

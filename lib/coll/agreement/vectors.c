@@ -260,15 +260,16 @@ int vectors_of_files(struct agreement *a, const struct coll_request *r, struct e
 		return -1;
 	for (size_t f = 0; f < n; f++) {
 		struct vector_tensor *t = &a->tensors[f];
+		const uint64_t bytes = listed_bytes(&l->files[f]);
 		*t = (struct vector_tensor){.at = at, .index = f};
 		t->tensor = (struct tensor){.name = n > 1 ? l->files[f].name : "",
 		                            .dtype = DTYPE_U8,
 		                            .ndim = 1,
-		                            .count = l->files[f].bytes,
-		                            .bytes = l->files[f].bytes};
+		                            .count = bytes,
+		                            .bytes = bytes};
 		t->tensor.shape = &t->tensor.count;
 		v->tensors[v->ntensors++] = (uint32_t)f;
-		at += l->files[f].bytes;
+		at += bytes;
 	}
 	a->ntensors = n;
 	v->dtype = DTYPE_U8;

@@ -22,8 +22,10 @@ int gathered_offer(const struct collective *c, struct rank_files *out, struct er
 		char *name = err_strdup(f->name, "a file name", err);
 		if (!name)
 			return -1;
-		out->files.files[out->files.nfiles++] =
-		        files_describe(name, f->size, f->spooled ? NULL : &f->was);
+		struct listed_file *of = &out->files.files[out->files.nfiles++];
+		*of = files_describe(name, f->size, f->spooled ? NULL : &f->was);
+		if (files_find_holes(&out->files, of, f->fd, err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -158,8 +160,10 @@ static int add_file(struct collective *c, const struct split_path *p, int rank, 
 		if (add_folders(c, p->top, false, err) < 0)
 			return -1;
 		int file = sink_add(c->transfer.sink, p->top, NULL, 0, f->bytes, err);
-		if (file >= 0)
-			sink_set_attributes(c->transfer.sink, file, &as);
+		if (file < 0)
+			return -1;
+		sink_set_attributes(c->transfer.sink, file, &as);
+		sink_set_data(c->transfer.sink, file, &f->data);
 		return file;
 	}
 	/* Not hidden: a peer's .profile is none of the user's. */
@@ -174,6 +178,8 @@ static int add_file(struct collective *c, const struct split_path *p, int rank, 
 	        add_folders(c, p->top, true, err) < 0 || add_folders_below(c, p->top, in, err) < 0
 	                ? -1
 	                : sink_add_below(c->transfer.sink, p->top, in, f->bytes, &as, err);
+	if (file >= 0)
+		sink_set_data(c->transfer.sink, file, &f->data);
 	free(in);
 	return file;
 }

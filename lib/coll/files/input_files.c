@@ -17,11 +17,10 @@
 
 /* ---- opening ---- */
 
-static void note_skipped(void *ctx, const char *path, bool symlink)
+static void note_skipped(void *ctx, const char *path, const char *why)
 {
 	const struct collective *c = ctx;
-	coll_note(c->life, 0, "%s: is %s: skipped", path,
-	          symlink ? "a symbolic link" : "neither a file nor a folder");
+	coll_note(c->life, 0, "%s: %s: skipped", path, why);
 }
 
 /* All ranks that read have the same tensors: one says it. */
@@ -349,8 +348,17 @@ struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat 
 	};
 }
 
+int files_find_holes(struct file_list *l, struct listed_file *f, int fd, struct err *err)
+{
+	if (sparse_find(&f->data, fd, f->bytes, FILE_LIST_RANGES_MAX - l->nranges, err) < 0)
+		return -1;
+	l->nranges += f->data.n;
+	return 0;
+}
+
+/* Add a file to the list. @fd: where to find its holes; -1: it has none. */
 static int list_file(struct file_list *l, const char *name, uint64_t bytes, const struct stat *st,
-                     struct err *err)
+                     int fd, struct err *err)
 {
 	if (l->folder && !l->tree && files_check_name(name, err) < 0)
 		return -1;
@@ -358,7 +366,47 @@ static int list_file(struct file_list *l, const char *name, uint64_t bytes, cons
 	char *copy = err_strdup(l->folder ? name : "file", "a file name", err);
 	if (!copy)
 		return -1;
-	l->files[l->nfiles++] = files_describe(copy, bytes, st);
+	struct listed_file *f = &l->files[l->nfiles++];
+	*f = files_describe(copy, bytes, st);
+	return fd < 0 ? 0 : files_find_holes(l, f, fd, err);
+}
+
+static int by_inode(const void *a, const void *b)
+{
+	const struct dataset_file *const *x = a, *const *y = b;
+	const struct stat *s = &(*x)->was, *t = &(*y)->was;
+	if (s->st_dev != t->st_dev)
+		return s->st_dev < t->st_dev ? -1 : 1;
+	if (s->st_ino != t->st_ino)
+		return s->st_ino < t->st_ino ? -1 : 1;
+	return (*x > *y) - (*x < *y);
+}
+
+/* Files of the folder @d that are one file are sent once, as the first of them. */
+static int find_links(struct file_list *l, const struct dataset *d, struct err *err)
+{
+	const struct dataset_file **files =
+	        err_calloc((size_t)d->nfiles + 1, sizeof *files, "the hard links", err);
+	int n = 0;
+	if (!files)
+		return -1;
+	for (int i = 0; i < d->nfiles; i++)
+		if (d->files[i].was.st_nlink > 1)
+			files[n++] = &d->files[i];
+	qsort(files, (size_t)n, sizeof *files, by_inode);
+	for (int i = 1, first = 0; i < n; i++) {
+		const struct stat *s = &files[first]->was, *t = &files[i]->was;
+		struct listed_file *f = &l->files[files[i] - d->files];
+		if (s->st_dev != t->st_dev || s->st_ino != t->st_ino) {
+			first = i;
+			continue;
+		}
+		sparse_release(&f->data);
+		f->bytes = 0;
+		f->linked = true;
+		f->to = (int)(files[first] - d->files);
+	}
+	free(files);
 	return 0;
 }
 
@@ -382,7 +430,7 @@ static int list_selected(struct collective *c, struct err *err)
 	int n = sink_files(c->transfer.sink);
 	for (int f = 0; f < n; f++) {
 		const char *name = path_name(sink_path(c->transfer.sink, f));
-		if (list_file(&c->agreed.root_files, name, sink_size(c->transfer.sink, f), NULL,
+		if (list_file(&c->agreed.root_files, name, sink_size(c->transfer.sink, f), NULL, -1,
 		              err) < 0)
 			return -1;
 	}
@@ -395,10 +443,16 @@ static int list_files(struct collective *c, struct err *err)
 		const struct dataset *d = &c->transfer.inputs[k];
 		for (int i = 0; i < d->nfiles; i++) {
 			const struct dataset_file *f = &d->files[i];
-			if (!f->unpacked && list_file(&c->agreed.root_files, f->name, f->size,
-			                              f->spooled ? NULL : &f->was, err) < 0)
+			if (!f->unpacked &&
+			    list_file(&c->agreed.root_files, f->name, f->size,
+			              f->spooled ? NULL : &f->was,
+			              c->request->files.raw_file && !c->request->resume ? f->fd
+			                                                                : -1,
+			              err) < 0)
 				return -1;
 		}
+		if (d->tree && find_links(&c->agreed.root_files, d, err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -471,7 +525,7 @@ static int vector_of_beside(struct collective *c, struct err *err)
 	if (!(l->files = err_calloc((size_t)d->nbeside, sizeof *l->files, "the files", err)))
 		return -1;
 	for (int i = d->nfiles - d->nbeside; i < d->nfiles; i++)
-		if (list_file(l, d->files[i].name, d->files[i].size, &d->files[i].was, err) < 0)
+		if (list_file(l, d->files[i].name, d->files[i].size, &d->files[i].was, -1, err) < 0)
 			return -1;
 	return vectors_add_beside(&c->agreed, err);
 }
@@ -572,12 +626,29 @@ static int map_selected(const struct collective *c, struct extents *in, struct e
 	return 0;
 }
 
+struct mapping {
+	struct extents *e;
+	int set, file;
+};
+
+static int map_range(void *ctx, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	const struct mapping *m = ctx;
+	return extents_add(m->e, m->set, m->file, offset, bytes, false, err);
+}
+
 int files_map_listed(const struct collective *c, struct extents *e, int set, int file,
                      size_t listed, uint64_t offset, struct err *err)
 {
 	const struct update *u = &c->transfer.update;
+	const struct listed_file *f = listed < (size_t)c->agreed.root_files.nfiles
+	                                      ? &c->agreed.root_files.files[listed]
+	                                      : NULL;
+	struct mapping m = {e, set, file};
 	if (u->coded) /* what is sent is no part of a file */
 		return 0;
+	if (!u->run && f && f->data.sparse)
+		return sparse_visit(&f->data, 0, f->bytes, map_range, &m, err);
 	if (!u->run)
 		return extents_add(e, set, file, offset, c->agreed.tensors[listed].tensor.bytes,
 		                   false, err);

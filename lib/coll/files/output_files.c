@@ -178,6 +178,10 @@ static int name_tree(struct collective *c, const char *path, struct err *err)
 		if (file < 0)
 			return -1;
 		files_place(c, 0, (size_t)f)->file = file;
+		sink_set_data(c->transfer.sink, file, &t->files[f].data);
+		if (t->files[f].linked)
+			sink_link(c->transfer.sink, file,
+			          files_place(c, 0, (size_t)t->files[f].to)->file);
 		leave_input(c, f, file);
 	}
 	return 0;
@@ -203,6 +207,7 @@ static int name_file(struct collective *c, const char *path, const char *name, i
 	if (ret == 0) {
 		int file = files_place(c, 0, (size_t)f)->file;
 		sink_set_attributes(c->transfer.sink, file, &as);
+		sink_set_data(c->transfer.sink, file, &t->files[f].data);
 		if (t->folder && theirs)
 			sink_set_top(c->transfer.sink, file, strlen(path));
 		leave_input(c, f, file);
@@ -654,11 +659,21 @@ static int finish_digests(struct collective *c, struct err *err)
 	return ret;
 }
 
+static int check_inputs(const struct collective *c, struct err *err)
+{
+	for (int i = 0; i < c->transfer.ninputs; i++) {
+		const struct dataset *d = &c->transfer.inputs[i];
+		if (dataset_unchanged(d, err) < 0 ||
+		    (d->tree && dataset_tree_unchanged(d, err) < 0))
+			return -1;
+	}
+	return 0;
+}
+
 int files_seal(struct collective *c, struct err *err)
 {
-	for (int i = 0; i < c->transfer.ninputs; i++)
-		if (dataset_unchanged(&c->transfer.inputs[i], err) < 0)
-			return -1;
+	if (check_inputs(c, err) < 0)
+		return -1;
 	if ((c->transfer.origin.file.open &&
 	     dataset_unchanged(&c->transfer.origin.file.data, err) < 0) ||
 	    (c->transfer.outer.file.open &&

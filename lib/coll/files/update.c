@@ -104,7 +104,7 @@ static int find_lacks(void *ctx, struct err *err)
 	int ret = buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0 && c->transfer.sink; f++) {
 		ret = offload_stopped(err);
-		if (ret == 0)
+		if (ret == 0 && !c->agreed.root_files.files[f].linked)
 			find_old(c, f, buf);
 	}
 	if (c->request->delta ? !coding_library() : c->request->update && !update_can_decode(c))
@@ -424,15 +424,34 @@ static int add_run(struct update *u, int f, uint64_t offset, uint64_t bytes, str
 	return 0;
 }
 
+struct runs {
+	struct update *u;
+	int f;
+};
+
+static int add_range(void *ctx, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	const struct runs *r = ctx;
+	return add_run(r->u, r->f, offset, bytes, err);
+}
+
+/* The same without what lies in holes. */
+static int add_data(struct collective *c, int f, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	struct runs r = {&c->transfer.update, f};
+	return sparse_visit(&c->agreed.root_files.files[f].data, offset, bytes, add_range, &r, err);
+}
+
 static int add_piece(void *ctx, const struct update_piece *p, struct err *err)
 {
-	struct update *u = ctx;
+	struct collective *c = ctx;
+	struct update *u = &c->transfer.update;
 	if (!update_bit(u->lacks_piece, p->i)) {
 		u->equal += p->n;
 		return 0;
 	}
 	u->plain_bytes += p->n;
-	return add_run(u, p->f, p->at, p->n, err);
+	return add_data(c, p->f, p->at, p->n, err);
 }
 
 static int list_runs(struct collective *c, struct err *err)
@@ -441,13 +460,14 @@ static int list_runs(struct collective *c, struct err *err)
 	const int n = c->agreed.root_files.nfiles;
 	int ret = 0;
 	for (int f = 0; f < n && ret == 0; f++) {
+		const struct listed_file *l = &c->agreed.root_files.files[f];
 		u->first_run[f] = u->nruns;
-		if (!update_bit(u->lacks, 2 * (uint64_t)f))
+		if (!update_bit(u->lacks, 2 * (uint64_t)(l->linked ? l->to : f)))
 			u->nequal++;
 		else if (u->first_piece[f] < u->first_piece[f + 1])
-			ret = update_each_piece(c, f, add_piece, u, err);
+			ret = update_each_piece(c, f, add_piece, c, err);
 		else
-			ret = add_run(u, f, 0, c->agreed.root_files.files[f].bytes, err);
+			ret = add_data(c, f, 0, l->bytes, err);
 	}
 	u->first_run[n] = u->nruns;
 	return ret;
@@ -518,7 +538,7 @@ static int shrink(struct collective *c, struct err *err)
 		return 0;
 	for (int f = 0; f < a->root_files.nfiles; f++) {
 		struct tensor *t = &a->tensors[f].tensor;
-		if (!update_bit(u->lacks, 2 * (uint64_t)f))
+		if (!update_bit(u->lacks, 2 * (uint64_t)f) && !a->root_files.files[f].linked)
 			keep(c, f);
 		t->count = u->coded && f == 0 ? u->coded_bytes[UPDATE_TO_ALL] : 0;
 		for (size_t i = u->first_run[f]; !u->coded && i < u->first_run[f + 1]; i++)
@@ -582,7 +602,8 @@ static int check_kept(const struct collective *c, struct err *err)
 	for (int f = 0; f < c->agreed.root_files.nfiles && u->nequal; f++) {
 		const int file = files_place(c, 0, (size_t)f)->file;
 		struct stat st;
-		if (sink_fate(c->transfer.sink, file) != SINK_EQUAL)
+		if (sink_fate(c->transfer.sink, file) != SINK_EQUAL ||
+		    c->agreed.root_files.files[f].linked)
 			continue;
 		const int fd = sink_open_old(c->transfer.sink, file);
 		const bool same = fd >= 0 && fstat(fd, &st) == 0 && same_file(&st, &u->seen[f]);

@@ -38,11 +38,11 @@ static int await_pipe(void *ctx, int fd, struct err *err)
 	return job_await(in->job, fd, err);
 }
 
-static void skip(void *ctx, const char *path, bool symlink)
+static void skip(void *ctx, const char *path, const char *why)
 {
 	const struct input_source *in = ctx;
 
-	in->skip(in->ctx, path, symlink);
+	in->skip(in->ctx, path, why);
 }
 
 /* Unpacking an archive may take long. */

@@ -32,7 +32,7 @@ struct input_source {
 	/* Called for a remark about an input. May be NULL. */
 	void (*note)(void *ctx, const char *text);
 	/* Called for each entry of a folder that is skipped. NULL: folders are refused. */
-	void (*skip)(void *ctx, const char *path, bool symlink);
+	void (*skip)(void *ctx, const char *path, const char *why);
 	void *ctx;
 };
 

@@ -75,7 +75,7 @@ struct dataset {
 	struct dataset_file *files;
 	int nfiles;
 	int nbeside; /* the last of them, in the folder, have no tensors (dataset_beside.h) */
-	bool tree;   /* a folder of any files, with these folders; each is before its contents: */
+	bool tree;   /* a folder of any files, sorted by name, with these folders, also sorted: */
 	struct dataset_folder {
 		char *name; /* relative to path; "": the folder itself */
 		struct stat was;
@@ -114,8 +114,9 @@ struct dataset_source {
 	bool parts;
 	uint64_t memory; /* --memory: an archive may expand to this (npz.h) */
 	/* With raw_file: a folder is read with all its files and folders; this is called for each
-	 * other entry, which is skipped. NULL: folders are refused. */
-	void (*skip)(void *ctx, const char *path, bool symlink);
+	 * other entry, which is skipped, with the reason: "is a symbolic link". NULL: folders are
+	 * refused. */
+	void (*skip)(void *ctx, const char *path, const char *why);
 };
 
 /* Open @path ("-": stdin; a pipe is copied to a spool). On failure there is nothing to close.
@@ -172,6 +173,11 @@ void dataset_swap(enum dtype dtype, void *buf, size_t n);
  * does not change the open file. Call it after the last read, and before this rank renames its
  * outputs. */
 int dataset_unchanged(const struct dataset *, struct err *err);
+
+/* Of a tree: do the folders still have the files and folders that were found, and no others?
+ * ERR_INPUT names one that has come, gone or been replaced. Temporary files, and folders with
+ * nothing else, may come: they may be outputs of this job. */
+int dataset_tree_unchanged(const struct dataset *, struct err *err);
 
 /* Give a tensor that is to be written another type; sets its bytes. */
 void tensor_set_dtype(struct tensor *, enum dtype);

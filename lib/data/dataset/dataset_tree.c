@@ -75,6 +75,14 @@ static int add_file(struct dataset *d, int fd, const char *path, const char *nam
 	return 0;
 }
 
+/* Why is an entry of a folder left out? NULL: it is not. */
+static const char *reason_to_skip(const struct stat *st)
+{
+	if (S_ISDIR(st->st_mode) || S_ISREG(st->st_mode))
+		return NULL;
+	return S_ISLNK(st->st_mode) ? "is a symbolic link" : "is neither a file nor a folder";
+}
+
 /* Add @entry of the folder @parent as @name of the tree. */
 static int take(struct tree *t, int parent, const char *entry, const char *name, struct err *err)
 {
@@ -85,8 +93,8 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 		return -1;
 	if (fstatat(parent, entry, &st, AT_SYMLINK_NOFOLLOW)) {
 		err_errno(err, ERR_INPUT, "%s: cannot examine", path);
-	} else if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) {
-		t->source->skip(t->source->ctx, path, S_ISLNK(st.st_mode));
+	} else if (reason_to_skip(&st)) {
+		t->source->skip(t->source->ctx, path, reason_to_skip(&st));
 		ret = 0;
 	} else {
 		int fd = io_retry(openat(parent, entry, ENTRY));
@@ -144,6 +152,12 @@ static int by_name(const void *a, const void *b)
 	              ((const struct dataset_file *)b)->name);
 }
 
+static int by_folder_name(const void *a, const void *b)
+{
+	return strcmp(((const struct dataset_folder *)a)->name,
+	              ((const struct dataset_folder *)b)->name);
+}
+
 int dataset_open_tree(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
 	struct tree t = {d, source};
@@ -159,5 +173,98 @@ int dataset_open_tree(struct dataset *d, const struct dataset_source *source, st
 		return -1;
 	if (d->nfiles > 1)
 		qsort(d->files, (size_t)d->nfiles, sizeof *d->files, by_name);
+	if (d->nfolders > 1)
+		qsort(d->folders, (size_t)d->nfolders, sizeof *d->folders, by_folder_name);
+	return 0;
+}
+
+/* ---- has it changed? ---- */
+
+static const struct dataset_file *find_file(const struct dataset *d, const char *name)
+{
+	const struct dataset_file key = {.name = (char *)name};
+	return d->nfiles ? bsearch(&key, d->files, (size_t)d->nfiles, sizeof key, by_name) : NULL;
+}
+
+static const struct dataset_folder *find_folder(const struct dataset *d, const char *name)
+{
+	const struct dataset_folder key = {.name = (char *)name};
+	return bsearch(&key, d->folders, (size_t)d->nfolders, sizeof key, by_folder_name);
+}
+
+/* Does the folder @entry of @fd hold a file that is not temporary? */
+static bool holds_files(int fd, const char *entry)
+{
+	struct dirent **list = NULL;
+	struct stat st;
+	bool any = false;
+	const int in = io_retry(openat(fd, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	const int n = in < 0 ? 0 : scandirat(in, ".", &list, is_entry, NULL);
+	for (int i = 0; i < n; i++) {
+		any |= fstatat(in, list[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		       S_ISREG(st.st_mode);
+		free(list[i]);
+	}
+	free(list);
+	if (in >= 0)
+		close(in);
+	return any;
+}
+
+/* Has @entry of the folder @fd, which is @name of the tree, appeared? A listed file that is gone is
+ * looked for by its name. */
+static int look_at(const struct dataset *d, int fd, const char *entry, const char *name,
+                   struct err *err)
+{
+	struct stat st;
+	if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) || reason_to_skip(&st))
+		return 0;
+	if (S_ISDIR(st.st_mode) ? find_folder(d, name) || !holds_files(fd, entry)
+	                        : find_file(d, name) != NULL)
+		return 0;
+	char *path = path_join(d->path, name, err);
+	if (path)
+		err_set(err, ERR_INPUT, "%s: has appeared while the folder was read", path);
+	free(path);
+	return -1;
+}
+
+static int look_into(const struct dataset *d, const struct dataset_folder *f, struct err *err)
+{
+	char *path = path_join(d->path, f->name, err);
+	struct dirent **list = NULL;
+	const int fd = path ? io_retry(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) : -1;
+	const int n = fd < 0 ? -1 : scandirat(fd, ".", &list, is_entry, by_bytes);
+	int ret = path ? 0 : -1;
+	if (path && n < 0)
+		ret = err_errno(err, ERR_INPUT, "%s: has changed while the folder was read", path);
+	for (int i = 0; i < n; i++) {
+		char *name = ret == 0 ? path_join(f->name, list[i]->d_name, err) : NULL;
+		ret = name ? look_at(d, fd, list[i]->d_name, name, err) : -1;
+		free(name);
+		free(list[i]);
+	}
+	free(list);
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return ret;
+}
+
+int dataset_tree_unchanged(const struct dataset *d, struct err *err)
+{
+	struct stat st;
+	for (int i = 0; i < d->nfiles; i++) {
+		const struct dataset_file *f = &d->files[i];
+		if (lstat(f->path, &st))
+			return err_errno(err, ERR_INPUT,
+			                 "%s: was removed while the folder was read", f->path);
+		if (st.st_dev != f->was.st_dev || st.st_ino != f->was.st_ino)
+			return err_set(err, ERR_INPUT, "%s: was replaced while the folder was read",
+			               f->path);
+	}
+	for (int i = 0; i < d->nfolders; i++)
+		if (look_into(d, &d->folders[i], err) < 0)
+			return -1;
 	return 0;
 }

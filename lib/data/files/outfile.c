@@ -1,4 +1,4 @@
-#include "lib/data/files/outfile.h"
+#include "lib/data/files/outfile_internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -133,7 +133,7 @@ static int check_sticky(const struct outfile *f, const struct stat *target, stru
 }
 
 /* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
-static int check_target(const struct outfile *f, int *mode, struct err *err)
+int outfile_check_target(const struct outfile *f, int *mode, struct err *err)
 {
 	struct stat st;
 	*mode = -1;
@@ -212,8 +212,8 @@ static void drop_name(char **name)
 
 /* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, f->temp or
  * f->kept, malloced. Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
-static int link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
-                   struct err *err)
+int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
+                    struct err *err)
 {
 	int error = EEXIST;
 	*name = NULL;
@@ -229,7 +229,7 @@ static int link_to(struct outfile *f, int dir, const char *from, int flags, char
 	return error;
 }
 
-static int open_named(struct outfile *f, struct err *err)
+int outfile_open_named(struct outfile *f, struct err *err)
 {
 	for (int i = 0; i < TEMP_TRIES; i++) {
 		free(f->temp);
@@ -249,7 +249,7 @@ static int open_named(struct outfile *f, struct err *err)
 	return create_error(f, err);
 }
 
-static void proc_path(int fd, char buf[32])
+void outfile_proc_path(int fd, char buf[32])
 {
 	snprintf(buf, 32, "/proc/self/fd/%d", fd);
 }
@@ -267,7 +267,7 @@ static int open_unnamed(struct outfile *f, struct err *err)
 		return create_error(f, err);
 	}
 	/* /proc is needed to name the file later; without it the file could never get a name. */
-	proc_path(f->fd, proc);
+	outfile_proc_path(f->fd, proc);
 	if (access(proc, F_OK)) {
 		close(f->fd);
 		f->fd = -1;
@@ -277,7 +277,7 @@ static int open_unnamed(struct outfile *f, struct err *err)
 }
 
 /* Report a failed write or allocation, with the file size limit if there is one. */
-static int write_error(const struct outfile *f, const char *what, struct err *err)
+int outfile_write_error(const struct outfile *f, const char *what, struct err *err)
 {
 	struct rlimit limit;
 	if (errno == EFBIG && !getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
@@ -307,41 +307,74 @@ static int no_room(const struct outfile *f, uint64_t bytes, struct err *err)
 		ret = room_check(&room, err);
 	room_release(&room);
 	errno = ENOSPC; /* reserved blocks, a quota: the numbers do not show it */
-	return ret ? ret : write_error(f, "cannot allocate the file", err);
+	return ret ? ret : outfile_write_error(f, "cannot allocate the file", err);
+}
+
+static int check_length(const struct outfile *f, uint64_t bytes, struct err *err)
+{
+	if (bytes <= INT64_MAX)
+		return 0;
+	return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
+	               (unsigned long long)bytes);
+}
+
+static int allocate_at(struct outfile *f, int mode, uint64_t offset, uint64_t bytes,
+                       struct err *err)
+{
+	const int r = io_retry(fallocate(f->fd, mode, (off_t)offset, (off_t)bytes));
+	if (r && errno == ENOSPC)
+		return no_room(f, bytes, err);
+	if (r && errno != EOPNOTSUPP && errno != ENOSYS)
+		return outfile_write_error(f, "cannot allocate the file", err);
+	f->unallocated = r != 0;
+	return 0;
+}
+
+static void examine_room(struct outfile *f, uint64_t bytes)
+{
+	struct statfs fs;
+	f->unallocated = fstatfs(f->fd, &fs) == 0 && is_plenty(&fs, bytes);
 }
 
 static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err)
 {
-	struct statfs fs;
-	int r;
-	if (bytes > INT64_MAX)
-		return err_set(err, ERR_OUTPUT, "%s: %llu bytes are too many for a file", f->path,
-		               (unsigned long long)bytes);
+	if (check_length(f, bytes, err))
+		return -1;
 	if (bytes == 0)
 		return 0;
-	f->unallocated = fstatfs(f->fd, &fs) == 0 && is_plenty(&fs, bytes);
-	if (f->unallocated)
-		return 0;
-	r = io_retry(fallocate(f->fd, mode, 0, (off_t)bytes));
-	if (r && errno == ENOSPC)
-		return no_room(f, bytes, err);
-	if (r && errno != EOPNOTSUPP && errno != ENOSYS)
-		return write_error(f, "cannot allocate the file", err);
-	f->unallocated = r != 0;
-	return 0;
+	examine_room(f, bytes);
+	return f->unallocated ? 0 : allocate_at(f, mode, 0, bytes, err);
+}
+
+static int allocate_range(void *file, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	struct outfile *f = file;
+	return f->unallocated ? 0 : allocate_at(f, 0, offset, bytes, err);
+}
+
+int outfile_make_sparse(struct outfile *f, uint64_t size, const struct sparse *data,
+                        struct err *err)
+{
+	f->size = size;
+	if (check_length(f, size, err))
+		return -1;
+	if (io_retry(ftruncate(f->fd, (off_t)size)))
+		return outfile_write_error(f, "cannot set its size", err);
+	examine_room(f, sparse_bytes(data, size));
+	return sparse_visit(data, 0, size, allocate_range, f, err);
 }
 
 /* Create an unnamed file or, if the folder does not support that, one with a temporary name. */
 static int open_anywhere(struct outfile *f, struct err *err)
 {
 	int r = open_unnamed(f, err);
-	return r > 0 ? open_named(f, err) : r;
+	return r > 0 ? outfile_open_named(f, err) : r;
 }
 
 static int open_temp(struct outfile *f, struct err *err)
 {
 	int mode;
-	if (check_target(f, &mode, err) || open_anywhere(f, err))
+	if (outfile_check_target(f, &mode, err) || open_anywhere(f, err))
 		return -1;
 	if (mode >= 0 && outfile_set_mode(f, (unsigned)mode, err))
 		return -1;
@@ -354,8 +387,8 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
 	return outfile_open_below(f, path, 0, size, sync, force, err);
 }
 
-static int find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
-                       bool force, struct err *err)
+int outfile_find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                        bool force, struct err *err)
 {
 	*f = (struct outfile){.fd = -1,
 	                      .dirfd = -1,
@@ -372,7 +405,8 @@ static int find_target(struct outfile *f, const char *path, size_t top, uint64_t
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err)
 {
-	if (find_target(f, path, top, size, sync, force, err) == 0 && open_temp(f, err) == 0)
+	if (outfile_find_target(f, path, top, size, sync, force, err) == 0 &&
+	    open_temp(f, err) == 0)
 		return 0;
 	outfile_release(f);
 	return -1;
@@ -413,10 +447,10 @@ static int take_part(struct outfile *f, int fd, int mode, struct err *err)
 int outfile_open_part(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                       bool force, int part, const char **why, struct err *err)
 {
-	int mode, ret = find_target(f, path, top, size, sync, force, err);
+	int mode, ret = outfile_find_target(f, path, top, size, sync, force, err);
 	*why = NULL;
 	if (ret == 0)
-		ret = check_target(f, &mode, err);
+		ret = outfile_check_target(f, &mode, err);
 	if (ret == 0 && !(f->temp = part_name(f->name)))
 		*why = "its name would be too long";
 	if (f->temp && part < 0)
@@ -442,7 +476,7 @@ int outfile_find_part(const char *path, size_t top, bool force)
 	const char *why;
 	char *name = NULL;
 	int part = -1;
-	if (find_target(&f, path, top, 0, false, force, &ignored) == 0 &&
+	if (outfile_find_target(&f, path, top, 0, false, force, &ignored) == 0 &&
 	    (name = part_name(f.name)))
 		part = part_open(f.dirfd, name, false, &why);
 	free(name);
@@ -455,7 +489,7 @@ void outfile_remove_part(const char *path, size_t top, bool force, int part)
 	struct err ignored = ERR_INIT;
 	struct outfile f;
 	char *name = NULL;
-	if (find_target(&f, path, top, 0, false, force, &ignored) == 0 &&
+	if (outfile_find_target(&f, path, top, 0, false, force, &ignored) == 0 &&
 	    (name = part_name(f.name)) && part_is_at(f.dirfd, name, part))
 		io_retry(unlinkat(f.dirfd, name, 0));
 	free(name);
@@ -474,9 +508,9 @@ static void leave_part(struct outfile *f)
 int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
                   struct err *err)
 {
-	int mode, ret = find_target(f, path, top, 0, false, force, err);
+	int mode, ret = outfile_find_target(f, path, top, 0, false, force, err);
 	if (ret == 0)
-		ret = check_target(f, &mode, err);
+		ret = outfile_check_target(f, &mode, err);
 	if (ret == 0 && faccessat(f->dirfd, ".", W_OK | X_OK, AT_EACCESS))
 		ret = create_error(f, err);
 	if (ret)
@@ -581,11 +615,11 @@ int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t po
 	if (pos > f->size || bytes > f->size - pos)
 		return err_set(err, ERR_OTHER, "%s: a write past the end of the output", f->path);
 	if (pwrite_all(f->fd, buf, bytes, pos) < 0)
-		return write_error(f, "cannot write", err);
+		return outfile_write_error(f, "cannot write", err);
 	if (f->part)
 		extend_reach(f, pos + bytes);
 	if (f->sync && writeback_chunks(&f->back, f->fd, f->size, pos, bytes))
-		return write_error(f, "cannot write", err);
+		return outfile_write_error(f, "cannot write", err);
 	return 0;
 }
 
@@ -619,7 +653,7 @@ static int check_close(const struct outfile *f, struct err *err)
 			return err_errno(err, ERR_RESOURCE, "%s: no file descriptor left", f->path);
 		ret = close(fd);
 	} while (ret && errno == EINTR);
-	return ret ? write_error(f, "cannot close", err) : 0;
+	return ret ? outfile_write_error(f, "cannot close", err) : 0;
 }
 
 static int check_size(const struct outfile *f, struct err *err)
@@ -638,9 +672,9 @@ static int check_size(const struct outfile *f, struct err *err)
 static int link_temp(struct outfile *f, struct err *err)
 {
 	char proc[32];
-	proc_path(f->fd, proc);
+	outfile_proc_path(f->fd, proc);
 	lock_temp(f);
-	int error = link_to(f, AT_FDCWD, proc, AT_SYMLINK_FOLLOW, &f->temp, err);
+	int error = outfile_link_to(f, AT_FDCWD, proc, AT_SYMLINK_FOLLOW, &f->temp, err);
 	if (error > 0) {
 		errno = error;
 		err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder", f->path);
@@ -683,10 +717,10 @@ static int try_rename(struct outfile *f, struct err *err)
 }
 
 /* What outfile_open has checked may have changed since. */
-static int check_place(struct outfile *f, struct err *err)
+int outfile_check_place(struct outfile *f, struct err *err)
 {
 	int mode;
-	if (check_target(f, &mode, err))
+	if (outfile_check_target(f, &mode, err))
 		return -1;
 	return f->shared ? 0 : try_rename(f, err);
 }
@@ -697,10 +731,10 @@ int outfile_seal(struct outfile *f, struct err *err)
 	if (f->part && io_retry(fchmod(f->fd, f->mode | S_IRUSR | S_IWUSR)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
 	if (f->sync && (writeback_finish(&f->back, f->fd) || io_retry(fsync(f->fd))))
-		return write_error(f, "cannot sync to disk", err);
+		return outfile_write_error(f, "cannot sync to disk", err);
 	if (check_close(f, err) || check_size(f, err))
 		return -1;
-	return (!f->temp && link_temp(f, err)) || check_place(f, err) ? -1 : 0;
+	return (!f->temp && link_temp(f, err)) || outfile_check_place(f, err) ? -1 : 0;
 }
 
 /* Check that @name is still our file: a user with write access to the folder may have replaced it.
@@ -762,7 +796,7 @@ bool outfile_share_folder(struct outfile *f, const struct outfile *with)
 
 int outfile_keep(struct outfile *f, struct err *err)
 {
-	int error = link_to(f, f->dirfd, f->name, 0, &f->kept, err);
+	int error = outfile_link_to(f, f->dirfd, f->name, 0, &f->kept, err);
 	f->absent = error == ENOENT;
 	switch (error) {
 	case 0:

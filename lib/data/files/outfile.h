@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "lib/base/err.h"
+#include "lib/data/files/sparse.h"
 #include "lib/data/files/writeback.h"
 
 struct outfile {
@@ -77,6 +78,13 @@ void outfile_remove_part(const char *path, size_t top, bool force, int part);
  * folders. The file may be written and read, but not sealed or committed. */
 int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
                        struct err *err);
+/* Open an output that becomes a hard link to a file of this job. It is not written; instead of
+ * outfile_seal call outfile_seal_link. */
+int outfile_open_link(struct outfile *f, const char *path, size_t top, bool sync, bool force,
+                      struct err *err);
+/* Allocate the data of a sparse file that was opened with size 0, and give it @size bytes. */
+int outfile_make_sparse(struct outfile *f, uint64_t size, const struct sparse *data,
+                        struct err *err);
 /* Check, without creating a file, that @path may be written. *exists: a file would be replaced.
  * Afterwards *f has only the open folder, for outfile_share_folder. On failure there is nothing to
  * release. */
@@ -104,6 +112,9 @@ int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, stru
  * it a temporary name. A rename in the folder is tried, and the target examined once more, so that
  * outfile_commit should not fail. */
 int outfile_seal(struct outfile *f, struct err *err);
+/* The same for an output of outfile_open_link: link it to the file @to, or, where the file system
+ * does not allow that, make it a copy. */
+int outfile_seal_link(struct outfile *f, int to, struct err *err);
 /* Rename over the target and fsync the folder (unless !sync). */
 int outfile_commit(struct outfile *f, struct err *err);
 

@@ -32,7 +32,9 @@ struct sink_file {
 	int own;    /* descriptor of the file at path, if it already has the bytes to write; -1 */
 	bool equal; /* sink_keep */
 	int part;   /* descriptor of the part, until sink_open; -1 */
-	const char *no_part; /* sink_resume: why sink_open has opened no part; NULL: it has */
+	const char *no_part;       /* sink_resume: why sink_open has opened no part; NULL: it has */
+	int to;                    /* sink_link: that file; -1 */
+	const struct sparse *data; /* sink_set_data; NULL: there are no holes */
 	void *head;
 	size_t head_len;
 	uint64_t size;
@@ -123,6 +125,12 @@ static bool is_kept(const struct sink_file *f)
 	return f->own >= 0 || f->equal;
 }
 
+/* Does another rank make the link? */
+static bool is_others_link(const struct sink_file *f)
+{
+	return f->to >= 0 && f->dropped;
+}
+
 /* One per file and one per folder; an archive has two more for its members. */
 int sink_descriptors(const struct sink *s)
 {
@@ -132,7 +140,7 @@ int sink_descriptors(const struct sink *s)
 		const struct sink_file *f = &s->files[i];
 		const bool shares =
 		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
-		if (!is_kept(f))
+		if (!is_kept(f) && !is_others_link(f))
 			n += 1 + !shares + 2 * f->packed - (f->part >= 0);
 	}
 	return n;
@@ -173,8 +181,12 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 		return -1;
 	s->files = files;
 	struct sink_file *f = &s->files[s->nfiles];
-	*f = (struct sink_file){
-	        .is_stdout = is_stdout, .own = -1, .part = -1, .head_len = head_len, .size = size};
+	*f = (struct sink_file){.is_stdout = is_stdout,
+	                        .own = -1,
+	                        .part = -1,
+	                        .to = -1,
+	                        .head_len = head_len,
+	                        .size = size};
 	f->path = err_strdup(path, "a path", err);
 	f->head = err_malloc(head_len + 1, "the head of an output", err);
 	if (!f->path || !f->head) {
@@ -258,6 +270,16 @@ void sink_set_attributes(struct sink *s, int file, const struct sink_attributes 
 	s->files[file].attributes = *as;
 }
 
+void sink_set_data(struct sink *s, int file, const struct sparse *data)
+{
+	s->files[file].data = data->sparse ? data : NULL;
+}
+
+void sink_link(struct sink *s, int file, int to)
+{
+	s->files[file].to = to;
+}
+
 void sink_set_top(struct sink *s, int file, size_t top)
 {
 	s->files[file].top = top;
@@ -314,7 +336,7 @@ void sink_resume(struct sink *s)
 /* Is the file written to a part? */
 static bool has_part(const struct sink *s, const struct sink_file *f)
 {
-	return s->resume && !f->is_stdout && !f->dropped && !f->packed;
+	return s->resume && !f->is_stdout && !f->dropped && !f->packed && f->to < 0;
 }
 
 int sink_open_part(struct sink *s, int file)
@@ -469,16 +491,43 @@ static int check_fresh(const struct sink *s, const struct sink_file *f, struct e
 	               f->path, f->named_by, path_name(f->path));
 }
 
+/* If the file that is there is the one to link to, and that one is left, so is this one. */
+static void keep_link(struct sink *s, int file)
+{
+	struct sink_file *f = &s->files[file];
+	const int fd = is_kept(&s->files[f->to]) ? sink_open_old(s, f->to) : -1;
+	if (fd < 0)
+		return;
+	f->equal = is_same(f, fd);
+	close(fd);
+}
+
+static int open_link(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file];
+	keep_link(s, file);
+	if (f->equal)
+		return 0;
+	if (outfile_open_link(&f->out, f->path, f->top, s->sync, s->force, err))
+		return -1;
+	return compare_with_earlier(s, file, err);
+}
+
 /* Create the file, or open its part. */
 static int create(const struct sink *s, struct sink_file *f, struct err *err)
 {
 	const int part = f->part;
 	const bool sync = s->sync && !f->dropped;
+	const uint64_t size = f->data ? 0 : f->size;
 	f->part = -1;
 	if (has_part(s, f))
 		return outfile_open_part(&f->out, f->path, f->top, f->size, sync, s->force, part,
 		                         &f->no_part, err);
-	return outfile_open_below(&f->out, f->path, f->top, f->size, sync, s->force, err);
+	if (f->top && f->dropped
+	            ? outfile_open_aside(&f->out, f->path, f->top, size, err)
+	            : outfile_open_below(&f->out, f->path, f->top, size, sync, s->force, err))
+		return -1;
+	return f->data ? outfile_make_sparse(&f->out, f->size, f->data, err) : 0;
 }
 
 static int open_target(struct sink *s, int file, struct err *err)
@@ -488,10 +537,12 @@ static int open_target(struct sink *s, int file, struct err *err)
 		return outfile_spool(&f->out, "stdout", f->size, err);
 	if (check_fresh(s, f, err))
 		return -1;
-	if (f->top && f->dropped)
-		return outfile_open_aside(&f->out, f->path, f->top, f->size, err);
+	if (f->to >= 0)
+		return open_link(s, file, err);
 	if (create(s, f, err))
 		return -1;
+	if (f->top && f->dropped)
+		return 0;
 	if (f->attributes.has_mode && outfile_set_mode(&f->out, f->attributes.mode, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
@@ -527,11 +578,12 @@ static int lacking(const struct sink *s, struct err *err)
 static uint64_t needs(const struct sink_file *f)
 {
 	const int part = f->out.part ? f->out.fd : f->part;
+	const uint64_t size = f->data ? sparse_bytes(f->data, f->size) : f->size;
 	struct stat st;
 	uint64_t has = part >= 0 && fstat(part, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-	if (has > f->size)
-		has = f->size;
-	return f->packed ? 2 * f->archive.bytes : f->size - has;
+	if (has > size)
+		has = size;
+	return f->packed ? 2 * f->archive.bytes : size - has;
 }
 
 /* Is there room for what no file system has allocated? */
@@ -557,7 +609,7 @@ int sink_open(struct sink *s, struct err *err)
 			return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
-		if (is_kept(f))
+		if (is_kept(f) || is_others_link(f))
 			continue;
 		if (check_top(s, i, err) || open_target(s, i, err) ||
 		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
@@ -637,6 +689,10 @@ static int check_file(struct sink *s, int file, struct err *err)
 		return compare_names(s, file, err);
 	if (check_top(s, file, err) || check_fresh(s, f, err))
 		return -1;
+	if (f->to >= 0)
+		keep_link(s, file);
+	if (f->equal)
+		return 0;
 	if (outfile_probe(&f->out, f->path, f->top, s->force, &f->exists, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
@@ -692,12 +748,28 @@ static struct outfile *content(const struct sink *s, int file)
 	return f->packed ? &f->spool : &f->out;
 }
 
+struct writing {
+	struct outfile *out;
+	const char *buf;
+	uint64_t pos; /* of buf, in the file */
+};
+
+static int write_range(void *ctx, uint64_t offset, uint64_t bytes, struct err *err)
+{
+	const struct writing *w = ctx;
+	return outfile_pwrite(w->out, w->buf + (offset - w->pos), bytes, offset, err);
+}
+
 int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_t pos,
                 struct err *err)
 {
-	if (is_kept(&s->files[file])) /* it already has these bytes */
+	const struct sink_file *f = &s->files[file];
+	struct writing w = {content(s, file), buf, pos};
+	if (is_kept(f)) /* it already has these bytes */
 		return 0;
-	return outfile_pwrite(content(s, file), buf, bytes, pos, err);
+	if (f->data)
+		return sparse_visit(f->data, pos, bytes, write_range, &w, err);
+	return outfile_pwrite(w.out, buf, bytes, pos, err);
 }
 
 int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, struct err *err)
@@ -765,6 +837,19 @@ uint64_t sink_behind(const struct sink *s)
 	return behind;
 }
 
+/* Link the file to the earlier one, which has its bytes. */
+static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
+{
+	const struct sink_file *to = &s->files[f->to];
+	const int old = is_kept(to) ? sink_open_old(s, f->to) : -1;
+	if (is_kept(to) && old < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot link it to %s", f->path, to->path);
+	const int ret = outfile_seal_link(&f->out, old < 0 ? to->out.fd : old, err);
+	if (old >= 0)
+		close(old);
+	return ret;
+}
+
 int sink_seal(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
@@ -775,6 +860,11 @@ int sink_seal(struct sink *s, struct err *err)
 			return -1;
 		if (!is_placed(f))
 			continue;
+		if (f->to >= 0) {
+			if (seal_link(s, f, err))
+				return -1;
+			continue;
+		}
 		if (f->attributes.has_time &&
 		    outfile_set_time(&f->out, f->attributes.modified, err))
 			return -1;

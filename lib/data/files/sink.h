@@ -19,6 +19,7 @@
 #include "lib/base/err.h"
 #include "lib/data/dataset/dataset.h"
 #include "lib/data/files/room.h"
+#include "lib/data/files/sparse.h"
 #include "lib/data/files/target.h"
 
 struct sink;
@@ -42,6 +43,11 @@ struct sink_attributes {
 	struct timespec modified;
 };
 void sink_set_attributes(struct sink *, int file, const struct sink_attributes *);
+/* The file has holes, to which sink_pwrite writes nothing; @data must outlive the sink. */
+void sink_set_data(struct sink *, int file, const struct sparse *data);
+/* The file is a hard link to the earlier file @to. It is not written; the sink makes the link when
+ * it is sealed or, where that is not possible, a copy. */
+void sink_link(struct sink *, int file, int to);
 /* Another rank has chosen the part of the file's path after the first @top bytes: do not follow
  * symbolic links there (beneath.h). */
 void sink_set_top(struct sink *, int file, size_t top);

@@ -1,0 +1,26 @@
+/* Shared by the files of the outfile: outfile.c, and outfile_link.c, whose outputs are links. They
+ * return 0, or -1 with ERR_OUTPUT or ERR_RESOURCE. */
+#ifndef COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
+#define COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
+
+#include "lib/data/files/outfile.h"
+
+/* Set *f, and open the folder of its target. On failure the caller releases *f. */
+int outfile_find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                        bool force, struct err *err);
+/* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
+int outfile_check_target(const struct outfile *f, int *mode, struct err *err);
+/* Once the file has a temporary name: check the target again, and that a rename is possible. */
+int outfile_check_place(struct outfile *f, struct err *err);
+/* Create a file with a temporary name in the folder. */
+int outfile_open_named(struct outfile *f, struct err *err);
+/* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, f->temp or
+ * f->kept, malloced. Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
+int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
+                    struct err *err);
+/* Report by errno a failed write or allocation, with the file size limit if there is one. */
+int outfile_write_error(const struct outfile *f, const char *what, struct err *err);
+/* "/proc/self/fd/N" */
+void outfile_proc_path(int fd, char buf[32]);
+
+#endif

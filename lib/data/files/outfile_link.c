@@ -1,0 +1,83 @@
+/* Outputs that are hard links to other outputs. See outfile.h. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+#include "lib/data/files/outfile_internal.h"
+
+#define COPY_BYTES (256u << 10)
+
+int outfile_open_link(struct outfile *f, const char *path, size_t top, bool sync, bool force,
+                      struct err *err)
+{
+	int mode;
+	if (outfile_find_target(f, path, top, 0, sync, force, err) == 0 &&
+	    outfile_check_target(f, &mode, err) == 0)
+		return 0;
+	outfile_release(f);
+	return -1;
+}
+
+static int copy_bytes(const struct outfile *f, int from, uint64_t size, struct err *err)
+{
+	char *buf = err_malloc(COPY_BYTES, "staging", err);
+	int ret = buf ? 0 : -1;
+	for (uint64_t at = 0, n; ret == 0 && at < size; at += n) {
+		n = size - at < COPY_BYTES ? size - at : COPY_BYTES;
+		if (pread_full(from, buf, n, at) != (ssize_t)n)
+			ret = err_errno(err, ERR_OUTPUT, "%s: cannot read the file to link to",
+			                f->path);
+		else if (pwrite_all(f->fd, buf, n, at) < 0)
+			ret = outfile_write_error(f, "cannot write", err);
+	}
+	free(buf);
+	return ret;
+}
+
+/* Make it a copy of the file @from, with the same attributes. */
+static int copy(struct outfile *f, int from, struct err *err)
+{
+	struct stat st;
+	if (outfile_open_named(f, err))
+		return -1;
+	if (fstat(from, &st))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the file to link to",
+		                 f->path);
+	f->size = (uint64_t)st.st_size;
+	if (copy_bytes(f, from, f->size, err) || outfile_set_mode(f, st.st_mode & 0777, err) ||
+	    outfile_set_time(f, st.st_mtim, err))
+		return -1;
+	return f->sync && io_retry(fsync(f->fd))
+	               ? outfile_write_error(f, "cannot sync to disk", err)
+	               : 0;
+}
+
+/* Does linkat fail with this because the file system has no such links, or rules forbid this one?
+ * ENOENT: there is no /proc. */
+static bool needs_copy(int error)
+{
+	return error == ENOENT || error == EPERM || error == EXDEV || error == EMLINK ||
+	       error == EOPNOTSUPP || error == ENOSYS;
+}
+
+int outfile_seal_link(struct outfile *f, int to, struct err *err)
+{
+	char proc[32];
+	outfile_proc_path(to, proc);
+	const int error = outfile_link_to(f, AT_FDCWD, proc, AT_SYMLINK_FOLLOW, &f->temp, err);
+	if (needs_copy(error))
+		return copy(f, to, err) ? -1 : outfile_check_place(f, err);
+	if (error > 0) {
+		errno = error;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder",
+		                 f->path);
+	}
+	if (error < 0)
+		return -1;
+	f->fd = io_retry(openat(f->dirfd, f->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	if (f->fd < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot open the link", f->path);
+	return outfile_check_place(f, err);
+}

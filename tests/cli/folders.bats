@@ -1,0 +1,113 @@
+#!/usr/bin/env bats
+# Folders as rsync's users expect them: broadcast --raw-file of hard links, sparse files, and a folder that changes meanwhile.
+
+# shellcheck disable=SC2016 # for the whole file: ranks expand their own variables
+load helpers
+
+# linked FOLDER: which names are one file
+linked() {
+	(cd "$1" && find . -type f -printf '%i %P\n' | sort -k2 | awk '{ if (!($1 in n)) n[$1] = ++k; print n[$1], $2 }')
+}
+
+@test "hard links of a folder are sent once and linked again; --update makes those that a copy lacks" {
+	local r
+	mkdir -p t/a/b t/empty/er
+	head -c 3000000 /dev/urandom >t/a/f
+	ln t/a/f t/a/b/g
+	ln t/a/f t/z
+	echo other >outside
+	ln outside t/alone # its other name is not in the folder
+	collctl run -n 3 -- broadcast --json --raw-file t/ -o 'o.{rank}/' >j
+	linked t >want
+	grep -q '^1 z' want
+	for r in 0 1 2; do
+		diff -r t o.$r
+		linked o.$r | diff want -
+		[[ -d o.$r/empty/er ]]
+	done
+	jq -se 'all(.bytes == 3000006)' j
+	rm o.1/z
+	echo own >o.2/x && mv o.2/x o.2/a/b/g
+	collctl run -n 3 -- broadcast --json --raw-file --update t/ -o 'o.{rank}/' >/dev/null
+	collctl run -n 3 -- broadcast --json --raw-file --update t/ -o 'o.{rank}/' >j
+	rm o.1/z
+	collctl run -n 3 -- broadcast --json --raw-file --update t/ -o 'o.{rank}/' >j
+	jq -se 'all(.bytes == 0)' j
+	for r in 0 1; do
+		diff -r t o.$r
+		linked o.$r | diff want -
+	done
+	# One folder of several ranks, and the root's own.
+	collctl run -n 3 -- broadcast -q --raw-file t/ -o one/
+	linked one | diff want -
+	linked t >before
+	collctl run -n 2 -- bash -c '((COLLCTL_RANK)) && o=two || o=t; exec "$0" broadcast -q --raw-file t -o $o/' "$COLLCTL"
+	linked t | diff before -
+	linked two | diff want -
+	assert_equal "$(find . -name '.*collctl*')" ''
+}
+
+@test "holes of sparse files are neither sent nor written, by broadcast, --update and gather" {
+	mkdir t
+	truncate -s 60M t/sparse
+	printf data | dd of=t/sparse bs=1 seek=20000000 conv=notrunc status=none
+	truncate -s 30M t/hole
+	echo full >t/full
+	local blocks r
+	blocks=$(stat -c %b t/sparse)
+	((blocks < 1000)) || skip 'this file system has no holes'
+	collctl run -n 3 -- broadcast --json --raw-file t/ -o 'o.{rank}/' >j
+	jq -se 'all(.bytes < 500000 and .digest == null)' j
+	for r in 0 1 2; do
+		diff -r t "o.$r"
+		(($(stat -c %b "o.$r/sparse") <= blocks && $(stat -c %b "o.$r/hole") == 0))
+	done
+	# Of a piece that has changed the holes stay, too.
+	printf DATA | dd of=t/sparse bs=1 seek=20500000 conv=notrunc status=none
+	collctl run -n 3 -- broadcast -q --raw-file --update t/ -o 'o.{rank}/'
+	collctl run -n 3 -- broadcast -q --raw-file --memory 64K t/sparse -o 's.{rank}'
+	collctl run -n 2 -- gather -q --raw-file t/sparse -o 'g/{rank}'
+	blocks=$(stat -c %b t/sparse)
+	for r in o.1/sparse s.0 s.2 g/0 g/1; do
+		cmp t/sparse "$r"
+		(($(stat -c %b "$r") <= blocks + 8)) || fail "$r: $(stat -c %b "$r") blocks, not $blocks"
+	done
+}
+
+# changed COMMAND: t/ is copied, and COMMAND runs when the root has read its names
+changed() {
+	rm -rf t out.*
+	mkdir -p t/a
+	echo x >t/a/f
+	echo x >t/a/g
+	ln -s f t/zz # the root says that it skips this, after it has seen the others
+	mkfifo said go
+	collctl run -n 2 -- bash -c '((COLLCTL_RANK == 0)) || read -r _ <go
+		exec "$0" broadcast --raw-file t/ -o "out.$COLLCTL_RANK"' "$COLLCTL" >said 2>&1 &
+	STARTED+=($!)
+	all='' rc=0
+	local line
+	while read -r line; do
+		all+=$line$'\n'
+		[[ $line != *'t/zz: is a symbolic link: skipped'* ]] || {
+			eval "$1"
+			echo >go
+		}
+	done <said
+	wait "${STARTED[-1]}" || rc=$?
+	rm said go
+}
+
+@test "a folder that changes while it is read: 3, with the name of what has come, gone or been replaced, and no copy" {
+	changed 'echo new >t/a/h'
+	((rc == 3)) && [[ $all == *'t/a/h: has appeared while the folder was read'* && ! -e out.1 ]] || fail "$rc: $all"
+	changed 'rm t/a/g'
+	((rc == 3)) && [[ $all == *'t/a/g: was removed while the folder was read'* && ! -e out.1 ]] || fail "$rc: $all"
+	changed 'echo y >t/y && mv t/y t/a/f'
+	((rc == 3)) && [[ $all == *'t/a/f: was replaced while the folder was read'* && ! -e out.1 ]] || fail "$rc: $all"
+	# Other links and temporary files of other jobs may come and go; so may the outputs, in the folder itself.
+	changed 'ln -s f t/a/link; echo >t/a/.f.collctl-abcdefghijkl'
+	((rc == 0)) || fail "$rc: $all"
+	collctl run -n 3 -- bash -c 'cd t && exec "$0" broadcast -q --raw-file . -o "out.$COLLCTL_RANK"' "$COLLCTL"
+	cmp t/a/f t/out.2/a/f
+}
