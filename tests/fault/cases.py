@@ -313,6 +313,10 @@ class Case:
                 found.add(w)
         return found
 
+    def input_may_change(self):
+        """May another change the input? Not if it is an output, too."""
+        return not self.in_place
+
     def may_stay(self, name, failed):
         return False
 

@@ -166,6 +166,9 @@ class Copies(Case):
     def holds(self, path, want):
         return self.read(path) == want
 
+    def input_may_change(self):
+        return self.form == "file" and not self.own
+
     def may_stay(self, name, failed):
         """May the hidden file be there at the end? @failed: the ranks that have failed."""
         path = os.path.join(self.dir, name)

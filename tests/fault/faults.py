@@ -671,7 +671,7 @@ def draw(rng, case):
         choices += [Link, Link, Link]
     if not case.insecure:
         choices += [Secret]
-    if case.kind != "barrier" and not case.in_place and case.form != "tree":
+    if case.kind != "barrier" and case.input_may_change():
         choices += [Input]
     choices += {"store": [Store, Store], "run": [Launcher] * 6 + [Fault] * 4}.get(case.meet, [])
     fault = rng.choice(choices)
