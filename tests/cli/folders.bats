@@ -111,3 +111,33 @@ changed() {
 	collctl run -n 3 -- bash -c 'cd t && exec "$0" broadcast -q --raw-file . -o "out.$COLLCTL_RANK"' "$COLLCTL"
 	cmp t/a/f t/out.2/a/f
 }
+
+# chosen OPTION...: the names that a copy of t/ has
+chosen() {
+	rm -rf o.0 o.1
+	collctl run -n 2 -- broadcast --raw-file "$@" t/ -o 'o.{rank}/' >said 2>&1 || fail "$(<said)"
+	diff -r o.0 o.1
+	(cd o.1 && find . -mindepth 1 -printf '%P\n' | sort | xargs)
+}
+
+@test "--include and --exclude choose files and folders of a folder by their paths, as rsync's patterns do" {
+	mkdir -p t/.git/x t/src/build t/build t/docs/none
+	touch t/.git/x/y t/a.c t/src/a.c t/src/b.o t/src/build/c.o t/build/d.c t/docs/e 't/docs/[z]'
+	ln -s a.c t/docs/link
+	assert_equal "$(chosen --exclude .git --exclude '*.o' --exclude docs)" 'a.c build build/d.c src src/a.c src/build'
+	run ! grep link said # in a folder that is left out nothing is looked at
+	assert_equal "$(chosen --exclude /build --exclude .git/ --exclude docs/)" 'a.c src src/a.c src/b.o src/build src/build/c.o'
+	assert_equal "$(chosen --include '*.c')" 'a.c build build/d.c src src/a.c'
+	assert_equal "$(chosen --include build --exclude '*.o')" 'build build/d.c src src/build'
+	assert_equal "$(chosen --include 'src/*.c' --include docs/none --include 'docs/[z]')" 'docs docs/[z] docs/none src src/a.c'
+	assert_equal "$(chosen --include 'src/**/*.o')" 'src src/b.o src/build src/build/c.o'
+	assert_equal "$(chosen --include docs/ --exclude 'e/' --exclude nothing --update)" 'docs docs/[z] docs/e docs/none'
+	grep -q "t/: no file or folder matches --exclude 'nothing'" said
+	chmod 0 t/.git/x # not looked at either
+	assert_equal "$(chosen --exclude .git --include a.c)" 'a.c src src/a.c'
+	chmod 700 t/.git/x
+	run -2 --separate-stderr collctl run -n 2 -- broadcast --raw-file --include 'a.?' --include nothing t/ -o 'no.{rank}/'
+	[[ $stderr == *"t/: no file or folder matches --include 'nothing'"* && ! -e no.1 ]]
+	run -2 --separate-stderr collctl run -n 2 -- broadcast --raw-file --exclude x t/a.c -o 'no.{rank}'
+	[[ $stderr == *"t/a.c: --include and --exclude with --raw-file choose files of a folder"* && ! -e no.1 ]]
+}

@@ -242,5 +242,5 @@ S
 	collctl info --json --raw-file y.1.safetensors >found
 	assert_equal "$(json told ".ranks[0].digest")" "$(json found .digest)"
 	run -2 --separate-stderr collctl info --raw-file --include '*' x.safetensors
-	[[ $stderr == *"--include: --raw-file ignores types and names"* ]]
+	[[ $stderr == *"x.safetensors: --include and --exclude with --raw-file choose files of a folder"* ]]
 }

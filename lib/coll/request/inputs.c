@@ -7,13 +7,11 @@
 
 int inputs_check(const struct input_options *o, struct err *err)
 {
-	const char *with = o->dtype      ? "--dtype"
-	                   : o->shape    ? "--shape"
-	                   : o->format   ? "--format"
-	                   : o->ninclude ? "--include"
-	                   : o->nexclude ? "--exclude"
-	                   : o->nstrip   ? "--strip"
-	                                 : NULL;
+	const char *with = o->dtype    ? "--dtype"
+	                   : o->shape  ? "--shape"
+	                   : o->format ? "--format"
+	                   : o->nstrip ? "--strip"
+	                               : NULL;
 	if (!o->raw_file || !with)
 		return 0;
 	return err_set(err, ERR_USAGE,
@@ -53,16 +51,41 @@ static int unpack_in_thread(void *ctx, int (*fn)(void *, struct err *), void *ar
 	return job_run_in_thread(in->job, fn, arg, err);
 }
 
+static void note_unused(void *ctx, const struct dataset *d, const char *pattern)
+{
+	const struct input_source *in = ctx;
+	char text[512];
+
+	if (!in->note)
+		return;
+	snprintf(text, sizeof text, "%.300s: no %s matches --exclude '%.100s'", d->path,
+	         d->tree ? "file or folder" : "tensor", pattern);
+	in->note(in->ctx, text);
+}
+
+static struct dataset_patterns patterns_of(const struct input_source *in)
+{
+	return (struct dataset_patterns){.include = in->o->include,
+	                                 .exclude = in->o->exclude,
+	                                 .ninclude = in->o->ninclude,
+	                                 .nexclude = in->o->nexclude,
+	                                 .none = in->parts,
+	                                 .unused = note_unused,
+	                                 .ctx = (void *)in};
+}
+
 int inputs_open(struct dataset *d, const char *path, const struct input_source *in, struct err *err)
 {
 	const struct array_hints hints = {
 	        .format = in->o->format, .dtype = in->o->dtype, .shape = in->o->shape};
+	const struct dataset_patterns names = patterns_of(in);
 	const struct dataset_source from = {.hints = &hints,
 	                                    .await = in->job ? await_pipe : NULL,
 	                                    .aside = in->job ? unpack_in_thread : NULL,
 	                                    .skip = in->skip ? skip : NULL,
 	                                    .ctx = (void *)in,
 	                                    .raw_file = in->raw_file,
+	                                    .names = in->o->raw_file ? &names : NULL,
 	                                    .heads_only = in->heads_only,
 	                                    .pieces = in->pieces,
 	                                    .parts = in->parts,
@@ -73,29 +96,13 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	return hint_at_bytes(in->o, err);
 }
 
-static void note_unused(void *ctx, const struct dataset *d, const char *pattern)
-{
-	const struct input_source *in = ctx;
-	char text[512];
-
-	if (!in->note)
-		return;
-	snprintf(text, sizeof text, "%.300s: no tensor matches --exclude '%.100s'", d->path,
-	         pattern);
-	in->note(in->ctx, text);
-}
-
 int inputs_select(struct dataset *d, const struct input_source *in, struct err *err)
 {
 	const struct input_options *o = in->o;
-	const struct dataset_patterns patterns = {.include = o->include,
-	                                          .exclude = o->exclude,
-	                                          .ninclude = o->ninclude,
-	                                          .nexclude = o->nexclude,
-	                                          .none = in->parts,
-	                                          .unused = note_unused,
-	                                          .ctx = (void *)in};
+	const struct dataset_patterns patterns = patterns_of(in);
 
+	if (d->tree) /* its files were chosen when it was opened */
+		return 0;
 	if (d->hull && in->note) {
 		char text[512];
 		snprintf(text, sizeof text,

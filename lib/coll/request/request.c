@@ -322,7 +322,8 @@ static int check_files(const struct coll_request *r, struct err *err)
 	if (r->checksum && !r->update && !r->delta)
 		return err_set(err, ERR_USAGE, "--checksum: needs --update or --delta");
 	const char *compares = request_compares(r);
-	if (compares && (r->files.ninclude || r->files.nexclude || r->output_dtype))
+	if (compares && !r->files.raw_file &&
+	    (r->files.ninclude || r->files.nexclude || r->output_dtype))
 		return err_set(err, ERR_USAGE,
 		               "%s: compares whole files: remove it, or --include and --exclude",
 		               compares);

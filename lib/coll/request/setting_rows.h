@@ -122,10 +122,12 @@ S(FILES, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_INPUT,
   .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY, .once = true)
 S(FILES, "shape", 0, "N,N,...", STRING, files.shape, FOR_INPUT, "shape of raw files", .once = true)
 S(FILES, "include", 0, "GLOB", LIST, files.include, FOR_INPUT,
-  "use only tensors whose names match; repeatable", .other = AT(files.ninclude),
-  .agree = FOR_VERIFY)
+  "use only tensors whose names match; with --raw-file, of a folder only files whose paths match; "
+  "repeatable",
+  .other = AT(files.ninclude), .agree = FOR_VERIFY)
 S(FILES, "exclude", 0, "GLOB", LIST, files.exclude, FOR_INPUT,
-  "skip tensors whose names match; repeatable", .other = AT(files.nexclude), .agree = FOR_VERIFY)
+  "skip tensors whose names match, or files and folders with --raw-file; repeatable",
+  .other = AT(files.nexclude), .agree = FOR_VERIFY)
 S(FILES, "strip", 0, "PREFIX", LIST, files.strip, FOR_INPUT,
   "take this prefix from the names of tensors, after --include and --exclude; repeatable",
   .other = AT(files.nstrip), .agree = FOR_VERIFY)

@@ -23,6 +23,8 @@
 #include "lib/base/pool.h"
 #include "lib/data/formats/array.h"
 
+struct dataset;
+
 struct tensor {
 	const char *name; /* UTF-8 without NUL; owned by the dataset */
 	enum dtype dtype;
@@ -46,6 +48,18 @@ struct tensor {
 	 * the shape of the whole, [ndim], owned by the dataset. first NULL: it is whole; whole
 	 * NULL: not known. A part of 0 elements says only that the tensor exists. */
 	const uint64_t *first, *whole;
+};
+
+/* Which names are chosen: those that match a pattern of include (ninclude 0: all) and no pattern of
+ * exclude. Of tensors, a pattern matches a name by fnmatch, where '*' also matches '.' and '/', or
+ * if it is the name; of the files of a folder, as path_matches says (lib/base/path_pattern.h). */
+struct dataset_patterns {
+	const char *const *include, *const *exclude;
+	int ninclude, nexclude;
+	bool none; /* no tensor need be left, and no pattern need match one */
+	/* Called for each pattern of exclude that matches nothing; may be NULL. */
+	void (*unused)(void *ctx, const struct dataset *, const char *pattern);
+	void *ctx;
 };
 
 struct dataset_file {
@@ -81,6 +95,7 @@ struct dataset {
 		struct stat was;
 	} * folders;
 	int nfolders;
+	struct dataset_patterns names; /* of a tree: which are chosen; borrowed */
 	/* Values of a torch file that are no tensors, in the file's order. Outputs lack them. */
 	struct dataset_value {
 		const char *name; /* as of a tensor */
@@ -117,6 +132,9 @@ struct dataset_source {
 	 * other entry, which is skipped, with the reason: "is a symbolic link". NULL: folders are
 	 * refused. */
 	void (*skip)(void *ctx, const char *path, const char *why);
+	/* With raw_file: which files of a folder to read, with the folders in which they are; NULL:
+	 * all. ERR_USAGE: a pattern of include matches nothing, or the input is no folder. */
+	const struct dataset_patterns *names;
 };
 
 /* Open @path ("-": stdin; a pipe is copied to a spool). On failure there is nothing to close.
@@ -125,17 +143,8 @@ struct dataset_source {
 int dataset_open(struct dataset *, const char *path, const struct dataset_source *, struct err *);
 void dataset_close(struct dataset *);
 
-/* Keep only the tensors whose name matches a pattern of include (ninclude 0: all) and no pattern of
- * exclude. A pattern matches a name by fnmatch, where '*' also matches '.' and '/', or if it is the
- * name. ERR_USAGE: a pattern of include matches nothing, no tensor is left, or the tensors have no
- * names. Calls unused (may be NULL) for each pattern of exclude that matches nothing. */
-struct dataset_patterns {
-	const char *const *include, *const *exclude;
-	int ninclude, nexclude;
-	bool none; /* no tensor need be left, and no pattern need match one */
-	void (*unused)(void *ctx, const struct dataset *, const char *pattern);
-	void *ctx;
-};
+/* Keep only the tensors that the patterns choose. ERR_USAGE: a pattern of include matches nothing,
+ * no tensor is left, or the tensors have no names. */
 int dataset_select(struct dataset *, const struct dataset_patterns *, struct err *err);
 
 /* Take each of the @n prefixes, in this order, from the names that begin with it and have more.

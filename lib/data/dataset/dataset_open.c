@@ -134,6 +134,12 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 		return -1;
 	if (src->raw_file && src->skip && !pipe && path_is_folder(path))
 		return dataset_open_tree(d, src, err);
+	if (src->raw_file && src->names && (src->names->ninclude || src->names->nexclude))
+		return err_set(
+		        err, ERR_USAGE,
+		        "%s: --include and --exclude with --raw-file choose files of a folder "
+		        "that is broadcast: remove them",
+		        d->path);
 	if (d->format->open_set && !pipe && (path_is_index(path) || path_is_folder(path)))
 		return d->format->open_set(d, src, err);
 	return open_file(d, path, pipe, src, hints, err);

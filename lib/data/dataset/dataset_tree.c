@@ -11,6 +11,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/path.h"
+#include "lib/base/path_pattern.h"
 #include "lib/data/dataset/dataset_internal.h"
 #include "lib/data/files/outfile.h"
 #include "lib/data/files/part.h"
@@ -21,9 +22,55 @@
 struct tree {
 	struct dataset *dataset;
 	const struct dataset_source *source;
+	bool *used; /* the patterns of include, then those of exclude, that match a name */
 };
 
 static int walk(struct tree *t, int fd, const char *name, struct err *err);
+
+/* ---- which names are chosen ---- */
+
+/* Sets used[i], unless @used is NULL, of each pattern that matches. */
+static bool matches_any(const char *const *patterns, int n, const char *name, bool folder,
+                        bool *used)
+{
+	bool any = false;
+	for (int i = 0; i < n; i++)
+		if (path_matches(patterns[i], name, folder)) {
+			any = true;
+			if (used)
+				used[i] = true;
+		}
+	return any;
+}
+
+static bool is_excluded(const struct dataset *d, const char *name, bool folder, bool *used)
+{
+	const struct dataset_patterns *p = &d->names;
+	return matches_any(p->exclude, p->nexclude, name, folder, used ? used + p->ninclude : NULL);
+}
+
+/* A folder that is not included may hold what is. */
+static bool is_included(const struct dataset *d, const char *name, bool folder, bool *used)
+{
+	const struct dataset_patterns *p = &d->names;
+	return !p->ninclude || matches_any(p->include, p->ninclude, name, folder, used);
+}
+
+static int check_used(const struct tree *t, struct err *err)
+{
+	const struct dataset_patterns *p = &t->dataset->names;
+	for (int i = 0; i < p->ninclude; i++)
+		if (!t->used[i])
+			return err_set(err, ERR_USAGE,
+			               "%s: no file or folder matches --include '%s'",
+			               t->dataset->path, p->include[i]);
+	for (int i = 0; i < p->nexclude; i++)
+		if (!t->used[p->ninclude + i] && p->unused)
+			p->unused(p->ctx, t->dataset, p->exclude[i]);
+	return 0;
+}
+
+/* ---- the walk ---- */
 
 /* What jobs write, or have left, is no file of the user. */
 static int is_entry(const struct dirent *e)
@@ -93,6 +140,10 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 		return -1;
 	if (fstatat(parent, entry, &st, AT_SYMLINK_NOFOLLOW)) {
 		err_errno(err, ERR_INPUT, "%s: cannot examine", path);
+	} else if (is_excluded(t->dataset, name, S_ISDIR(st.st_mode), t->used) ||
+	           (!is_included(t->dataset, name, S_ISDIR(st.st_mode), t->used) &&
+	            !S_ISDIR(st.st_mode))) {
+		ret = 0;
 	} else if (reason_to_skip(&st)) {
 		t->source->skip(t->source->ctx, path, reason_to_skip(&st));
 		ret = 0;
@@ -109,9 +160,22 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 	return ret;
 }
 
+/* Forget the last folder if it is not included, and holds nothing that is: before it there were
+ * @nfolders and @nfiles. */
+static void drop_hollow(struct dataset *d, int nfolders, int nfiles)
+{
+	struct dataset_folder *f = &d->folders[nfolders];
+	if (d->nfolders != nfolders + 1 || d->nfiles != nfiles || !*f->name ||
+	    is_included(d, f->name, true, NULL))
+		return;
+	free(f->name);
+	d->nfolders--;
+}
+
 /* Add the folder @fd and its contents. Takes ownership of @fd. */
 static int walk(struct tree *t, int fd, const char *name, struct err *err)
 {
+	const int nfolders = t->dataset->nfolders, nfiles = t->dataset->nfiles;
 	struct dirent **list = NULL;
 	int ret = add_folder(t->dataset, fd, name, err), n = 0;
 	if (ret == 0 && (n = scandirat(fd, ".", &list, is_entry, by_bytes)) < 0)
@@ -124,6 +188,8 @@ static int walk(struct tree *t, int fd, const char *name, struct err *err)
 	}
 	free(list);
 	close(fd);
+	if (ret == 0)
+		drop_hollow(t->dataset, nfolders, nfiles);
 	return ret;
 }
 
@@ -138,7 +204,12 @@ static int need_files(const struct dataset *d, struct err *err)
 	if (!all)
 		return err_nomem(err, "the names in a folder", 0);
 	for (FTSENT *e; (e = fts_read(all));) {
-		files += e->fts_info == FTS_F;
+		const char *name = e->fts_path + strlen(d->path);
+		name += strspn(name, "/");
+		if (e->fts_info == FTS_D && *name && is_excluded(d, name, true, NULL))
+			fts_set(all, e, FTS_SKIP);
+		files += e->fts_info == FTS_F && is_included(d, name, false, NULL) &&
+		         !is_excluded(d, name, false, NULL);
 		depth = e->fts_level > depth ? e->fts_level : depth;
 	}
 	fts_close(all);
@@ -160,16 +231,25 @@ static int by_folder_name(const void *a, const void *b)
 
 int dataset_open_tree(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
-	struct tree t = {d, source};
+	struct tree t = {d, source, NULL};
 	int fd = io_retry(open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	d->tree = true;
+	if (source->names)
+		d->names = *source->names;
 	if (fd < 0)
 		return open_error(d->path, err);
-	if (need_files(d, err)) {
+	t.used = err_calloc((size_t)d->names.ninclude + (size_t)d->names.nexclude + 1,
+	                    sizeof *t.used, "the patterns", err);
+	if (!t.used || need_files(d, err)) {
+		free(t.used);
 		close(fd);
 		return -1;
 	}
-	if (walk(&t, fd, "", err))
+	int ret = walk(&t, fd, "", err);
+	if (ret == 0)
+		ret = check_used(&t, err);
+	free(t.used);
+	if (ret < 0)
 		return -1;
 	if (d->nfiles > 1)
 		qsort(d->files, (size_t)d->nfiles, sizeof *d->files, by_name);
@@ -219,8 +299,10 @@ static int look_at(const struct dataset *d, int fd, const char *entry, const cha
 	struct stat st;
 	if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) || reason_to_skip(&st))
 		return 0;
-	if (S_ISDIR(st.st_mode) ? find_folder(d, name) || !holds_files(fd, entry)
-	                        : find_file(d, name) != NULL)
+	const bool folder = S_ISDIR(st.st_mode);
+	if (is_excluded(d, name, folder, NULL) || !is_included(d, name, folder, NULL))
+		return 0;
+	if (folder ? find_folder(d, name) || !holds_files(fd, entry) : find_file(d, name) != NULL)
 		return 0;
 	char *path = path_join(d->path, name, err);
 	if (path)

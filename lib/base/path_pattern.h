@@ -1,0 +1,13 @@
+/* Patterns of paths below a folder, as rsync has them. Thread-safe. */
+#ifndef COLLCTL_BASE_PATH_PATTERN_H
+#define COLLCTL_BASE_PATH_PATTERN_H
+
+#include <stdbool.h>
+
+/* Does @pattern match @path, relative to the folder, or a folder in which it lies? @folder: @path
+ * is one. As in fnmatch(3), where '*' does not match '/'; a component "**" matches any number of
+ * components. A pattern that begins with '/' matches from the top, another from any component on;
+ * one that ends in '/' matches folders alone. The path itself matches too. */
+bool path_matches(const char *pattern, const char *path, bool folder);
+
+#endif
