@@ -208,6 +208,10 @@ class Killed(Fault):
 class TwoKilled(Killed):
     name, count = "two killed", 2
 
+    def alone(self):
+        # Rank 0 may end while it tells the others of the second: then they have heard of different ones.
+        return None if 0 in self.victims else set(self.victims)
+
 
 class Stopped(Fault):
     """SIGSTOP, and SIGCONT only when the others have ended."""
