@@ -333,10 +333,11 @@ void sink_resume(struct sink *s)
 	s->resume = true;
 }
 
-/* Is the file written to a part? */
+/* Is the file written to a part? Not if it has holes: nothing would be written over what the part
+ * has there. */
 static bool has_part(const struct sink *s, const struct sink_file *f)
 {
-	return s->resume && !f->is_stdout && !f->dropped && !f->packed && f->to < 0;
+	return s->resume && !f->is_stdout && !f->dropped && !f->packed && f->to < 0 && !f->data;
 }
 
 int sink_open_part(struct sink *s, int file)
