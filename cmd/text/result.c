@@ -232,6 +232,10 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "digest", digest_json(r));
 	if (q->update || q->delta)
 		json_object_set_new(j, "equal_files", json_integer((json_int_t)r->equal_files));
+	if (r->has_files)
+		json_object_set_new(j, "files",
+		                    json_pack("{s:I, s:I}", "equal", (json_int_t)r->equal_files,
+		                              "sent", (json_int_t)r->sent_files));
 	if (r->plain_bytes)
 		json_object_set_new(j, "plain_bytes", json_integer((json_int_t)r->plain_bytes));
 	if (r->nwithout)

@@ -118,7 +118,9 @@ struct coll_preview {
 /* The result owns everything that its members point to, until coll_end. */
 struct coll_result {
 	struct err err;     /* code 0: success */
-	size_t equal_files; /* broadcast with update: files of which all ranks had a copy */
+	bool has_files;     /* a broadcast of files: */
+	size_t sent_files;  /* of which something was sent, without hard links to others */
+	size_t equal_files; /* with update: files of which all ranks had a copy */
 	uint64_t
 	        plain_bytes; /* with delta: of the files' pieces that `bytes` of differences gave */
 	const int *without_old; /* with delta, [nwithout]: the ranks that lack pieces of the old

@@ -510,6 +510,17 @@ static bool leaves_out(const struct file_list *l)
 	return false;
 }
 
+static void count_files(const struct collective *c, struct coll_result *r)
+{
+	const struct file_list *l = &c->agreed.root_files;
+	const uint8_t *lacks = c->transfer.update.lacks;
+	r->has_files = l->nfiles || l->nfolders;
+	r->equal_files = c->transfer.update.nequal;
+	for (int f = 0; f < l->nfiles; f++)
+		r->sent_files +=
+		        !l->files[f].linked && (!lacks || update_bit(lacks, 2 * (uint64_t)f));
+}
+
 static void report(struct coll *life, struct coll_result *r)
 {
 	struct collective *c = life->state;
@@ -524,7 +535,7 @@ static void report(struct coll *life, struct coll_result *r)
 	r->peers = t->drive.npeers;
 	if (t->drive.mesh)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
-	r->equal_files = t->update.nequal;
+	count_files(c, r);
 	r->plain_bytes = t->update.coded ? t->update.plain_bytes : 0;
 	r->without_old = t->update.without_old;
 	r->nwithout = t->update.nwithout;

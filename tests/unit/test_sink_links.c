@@ -1,0 +1,119 @@
+/*
+ * Outputs that are hard links to other outputs, and sparse outputs: whichever call fails, the old
+ * files are there as they were, and nothing else.
+ */
+#include "tests/unit/sink_world.h"
+
+/* a is a file, b and c are links to it; d has 4096 bytes of data after a hole. */
+static struct file_range range[] = {{1 << 20, 4096}};
+static const struct sparse holes = {true, range, 1};
+#define SPARSE_SIZE (2 << 20)
+
+static struct sink *add_all(bool sync, struct err *err)
+{
+	struct sink *s = new_sink(sync);
+	assert_int_equal(sink_add(s, "a", NULL, 0, 3, err), 0);
+	assert_int_equal(sink_add(s, "b", NULL, 0, 0, err), 1);
+	assert_int_equal(sink_add(s, "c", NULL, 0, 0, err), 2);
+	assert_int_equal(sink_add(s, "d", NULL, 0, SPARSE_SIZE, err), 3);
+	sink_link(s, 1, 0);
+	sink_link(s, 2, 0);
+	sink_set_data(s, 3, &holes);
+	return s;
+}
+
+static int write_all_files(struct sink *s, struct err *err)
+{
+	static char zeros[SPARSE_SIZE];
+	if (sink_open(s, err) || sink_pwrite(s, 0, "new", 3, 0, err) ||
+	    sink_pwrite(s, 3, zeros, sizeof zeros, 0, err))
+		return -1;
+	return sink_seal(s, err) ? -1 : sink_commit(s, err);
+}
+
+static void put_old(void)
+{
+	put("b", "old b", 0640);
+}
+
+static struct stat stat_of(const char *path)
+{
+	struct stat st;
+	assert_int_equal(lstat(path, &st), 0);
+	return st;
+}
+
+TEST_WITH(links_and_holes, NULL, empty_folder)
+{
+	struct err err = {0};
+	put_old();
+	struct sink *s = add_all(true, &err);
+	if (write_all_files(s, &err))
+		fail_msg("%s", err.text);
+	sink_free(s);
+	assert_int_equal(names("."), 4);
+	assert_content("b", "new");
+	assert_true(stat_of("a").st_ino == stat_of("b").st_ino);
+	assert_true(stat_of("a").st_ino == stat_of("c").st_ino);
+	assert_int_equal(stat_of("a").st_nlink, 3);
+	assert_int_equal(stat_of("d").st_size, SPARSE_SIZE);
+	assert_true(stat_of("d").st_blocks < 64);
+}
+
+/* Where the file system, or a rule, allows no link, the output is a copy. */
+TEST_WITH(a_copy_where_no_link_is_possible, NULL, empty_folder)
+{
+	static const int errors[] = {EPERM, EMLINK, EXDEV, EOPNOTSUPP};
+	for (size_t i = 0; i < LENGTH(errors); i++) {
+		struct err err = {0};
+		memset(&fault, 0, sizeof fault);
+		struct sink *s = add_all(i & 1, &err);
+		assert_int_equal(sink_open(s, &err), 0);
+		assert_int_equal(sink_pwrite(s, 0, "new", 3, 0, &err), 0);
+		fault.call = LINKAT;
+		fault.skip = 1; /* a itself */
+		fault.error = errors[i];
+		fault.times = 1;
+		if (sink_seal(s, &err) || sink_commit(s, &err))
+			fail_msg("%s", err.text);
+		assert_int_equal(fault.hits, 1);
+		sink_free(s);
+		assert_content("b", "new");
+		assert_content("c", "new");
+		assert_true(stat_of("a").st_ino != stat_of("b").st_ino);
+		assert_true(stat_of("a").st_ino == stat_of("c").st_ino);
+		assert_int_equal(stat_of("b").st_mode, stat_of("a").st_mode);
+		assert_int_equal(names("."), 4);
+	}
+}
+
+TEST_WITH(each_failure_leaves_the_old_files, NULL, empty_folder)
+{
+	static const struct {
+		enum call call;
+		int calls; /* there are at least so many */
+	} faults[] = {{LINKAT, 4}, {FSYNC, 2}, {RENAMEAT, 4}};
+	for (size_t i = 0; i < LENGTH(faults); i++)
+		for (int k = 0; k < faults[i].calls; k++) {
+			struct err err = {0};
+			put_old();
+			memset(&fault, 0, sizeof fault);
+			fault.call = faults[i].call;
+			fault.skip = k;
+			fault.error = EIO;
+			fault.times = 1;
+			struct sink *s = add_all(true, &err);
+			int ret = write_all_files(s, &err);
+			assert_int_equal(fault.hits, 1);
+			assert_err(ret, &err, ERR_OUTPUT, strerror(EIO));
+			sink_free(s);
+			assert_content("b", "old b");
+			assert_int_equal(mode_of("b"), 0640);
+			assert_int_equal(names("."), 1);
+		}
+}
+
+int main(void)
+{
+	return unit_run(into_folder, out_of_folder);
+}
