@@ -76,12 +76,13 @@ class Judgement:
         return re.sub(r"^(rank 0: lost|rank 0: no message for .* \(--timeout\)) (while|during) .*", r"\1", text)
 
     def one_cause(self, ranks):
-        """These ranks fail with one code and one text. If rank 0 is lost or stopped, there may be three: of those that
-        have not reached it, of those that have voted, and of the others."""
+        """These ranks fail with one code and one text. If rank 0 is lost or stopped, there may be four: of those that
+        have not reached it, of those that it has not told who is there, of those that have voted, and of the others."""
         failed = [r for r in ranks if self.codes[r] != 0]
         absent = [r for r in failed if "rank 0: not found within " in self.message(r)]
         in_doubt = [r for r in failed if "before it gave the verdict" in self.message(r)]
-        groups = [absent, in_doubt, [r for r in failed if r not in absent + in_doubt]]
+        untold = [r for r in failed if "rank 0: sent no ROSTER message" in self.message(r)]
+        groups = [absent, untold, in_doubt, [r for r in failed if r not in absent + untold + in_doubt]]
         for group in groups:
             codes, texts = {self.codes[r] for r in group}, {self.cause(r) for r in group}
             own = {self.cause(r).removeprefix(f"rank {r}: ") for r in group}
