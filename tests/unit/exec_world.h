@@ -153,6 +153,7 @@ static inline struct coll_args args_of(const struct problem *p, int r)
 	                          .off = p->uneven ? p->parts[r][0] : p->off,
 	                          .recv_off = p->uneven ? p->parts[r][1] : NULL,
 	                          .host = p->placed ? p->host : NULL,
+	                          .ordered = p->ordered,
 	                          .base = p->base,
 	                          .steps = p->steps};
 }
