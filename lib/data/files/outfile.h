@@ -133,9 +133,9 @@ int outfile_place(struct outfile *f, struct err *err);
 int outfile_undo(struct outfile *f, struct err *err);
 /* Remove the old file's temporary name and fsync the folder (unless !sync or shared). */
 int outfile_settle(struct outfile *f, struct err *err);
-/* If both are in the same folder, make @f use @with's descriptor of it, and return true. @with must
- * be settled and released after @f. */
-bool outfile_share_folder(struct outfile *f, const struct outfile *with);
+/* Make @f use the descriptor that @with, which is in the same folder, has of it. @with must be
+ * settled and released after @f. */
+void outfile_share_folder(struct outfile *f, const struct outfile *with);
 
 /* Is @name the name of a temporary file, or of an old file that was kept? */
 bool outfile_is_temp(const char *name);

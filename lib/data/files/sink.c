@@ -12,6 +12,7 @@
 #include "lib/base/path.h"
 #include "lib/data/files/beneath.h"
 #include "lib/data/files/input.h"
+#include "lib/data/files/names_taken.h"
 #include "lib/data/files/outfile.h"
 #include "lib/data/files/part.h"
 #include "lib/data/files/room.h"
@@ -60,6 +61,7 @@ struct sink {
 		bool absent; /* sink_check has not found it: sink_open would create it */
 	} * folders;         /* folders to create, in this order */
 	int nfolders;
+	struct names_taken taken; /* by the files that sink_open or sink_check has looked at */
 };
 
 struct sink *sink_new(bool sync, bool force, struct err *err)
@@ -102,6 +104,7 @@ void sink_free(struct sink *s)
 			remove_folder(&s->folders[i]);
 		free(s->folders[i].path);
 	}
+	names_taken_release(&s->taken);
 	free(s->folders);
 	free(s->files);
 	free(s);
@@ -448,18 +451,22 @@ static bool is_made_elsewhere(const struct sink *s, const struct folder *f)
 static int compare_with_earlier(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
-	for (int i = 0; i < file && !f->out.shared; i++) {
-		const struct sink_file *e = &s->files[i];
-		if (e->out.path && !e->is_stdout && !e->out.shared && e->dropped == f->dropped)
-			outfile_share_folder(&f->out, &e->out);
-	}
-	for (int i = 0; i < file && f->out.shared; i++) {
-		const struct sink_file *e = &s->files[i];
-		if (e->out.path && e->out.dirfd == f->out.dirfd &&
-		    !strcmp(e->out.name, f->out.name))
-			return same_path(f->path, e->path, err);
-	}
-	return 0;
+	struct stat folder;
+	if (fstat(f->out.dirfd, &folder))
+		return 0;
+	struct name_key key = {folder.st_dev, folder.st_ino, f->dropped, ""};
+	const int first = names_taken_by(&s->taken, key, file);
+	if (first != file)
+		outfile_share_folder(&f->out, &s->files[first].out);
+	key.name = f->out.name;
+	const int same = names_taken_by(&s->taken, key, file);
+	return same == file ? 0 : same_path(f->path, s->files[same].path, err);
+}
+
+/* Two names for each file: its folder's, and its own. */
+static int forget_names(struct sink *s, struct err *err)
+{
+	return names_taken_init(&s->taken, 2 * (size_t)s->nfiles, err);
 }
 
 /* The folder of files that another rank names; once for consecutive files. */
@@ -605,6 +612,8 @@ static int check_room(const struct sink *s, struct err *err)
 
 int sink_open(struct sink *s, struct err *err)
 {
+	if (forget_names(s, err))
+		return -1;
 	for (int i = 0; i < s->nfolders; i++)
 		if (!is_made_elsewhere(s, &s->folders[i]) && make_folder(s, &s->folders[i], err))
 			return -1;
@@ -672,13 +681,11 @@ static int check_folder(const struct sink *s, struct folder *f, struct err *err)
 }
 
 /* Refuse two files of one name in a folder that does not exist yet. */
-static int compare_names(const struct sink *s, int file, struct err *err)
+static int compare_names(struct sink *s, int file, struct err *err)
 {
 	const char *path = s->files[file].path;
-	for (int i = 0; i < file; i++)
-		if (strcmp(s->files[i].path, path) == 0)
-			return same_path(path, path, err);
-	return 0;
+	const struct name_key key = {.name = path};
+	return names_taken_by(&s->taken, key, file) == file ? 0 : same_path(path, path, err);
 }
 
 static int check_file(struct sink *s, int file, struct err *err)
@@ -701,6 +708,8 @@ static int check_file(struct sink *s, int file, struct err *err)
 
 int sink_check(struct sink *s, struct err *err)
 {
+	if (forget_names(s, err))
+		return -1;
 	for (int i = 0; i < s->nfolders; i++)
 		if (!is_made_elsewhere(s, &s->folders[i]) && check_folder(s, &s->folders[i], err))
 			return -1;
