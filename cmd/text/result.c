@@ -1,5 +1,6 @@
 #include "cmd/text/result.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -206,12 +207,21 @@ static json_t *network_json(const struct coll_result *r)
 	                 string_or_null(network_from_name(l->from)));
 }
 
-/* How data travelled to and from other hosts. */
-static json_t *wire_json(const struct coll_result *r)
+/* How data travelled to and from other hosts. "max_error" null: there is no bound. */
+static json_t *wire_json(const struct coll_result *r, const struct coll_request *q)
 {
 	const struct coded_count *n = &r->stats.coded;
-	return json_pack("{s:s, s:I, s:I}", "coding", r->coded ? "lossless" : "raw", "plain_bytes",
-	                 (json_int_t)n->plain, "coded_bytes", (json_int_t)n->coded);
+	const uint64_t moved = r->stats.bytes_sent + r->stats.bytes_received;
+	const bool bounded = r->max_error <= FLT_MAX;
+
+	if (!request_is_q8(q))
+		return json_pack("{s:s, s:I, s:I}", "coding", r->coded ? "lossless" : "raw",
+		                 "plain_bytes", (json_int_t)n->plain, "coded_bytes",
+		                 (json_int_t)n->coded);
+	return json_pack("{s:s, s:I, s:I, s:o}", "coding", "q8", "plain_bytes",
+	                 (json_int_t)((double)moved * r->plain_part), "coded_bytes",
+	                 (json_int_t)moved, "max_error",
+	                 bounded ? json_real((double)r->max_error) : json_null());
 }
 
 static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
@@ -248,7 +258,7 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	        j, "lanes",
 	        json_pack("{s:i, s:i}", "memory", r->memory_lanes, "tcp", r->tcp_lanes));
 	if (q->wire)
-		json_object_set_new(j, "wire", wire_json(r));
+		json_object_set_new(j, "wire", wire_json(r, q));
 	if (r->hosts > 1)
 		json_object_set_new(j, "network", network_json(r));
 	if (r->device_path)

@@ -151,7 +151,9 @@ struct coll_result {
 	int peers;                   /* number of ranks to which this rank was connected */
 	int memory_lanes, tcp_lanes; /* number of this rank's connections, as in mesh_count */
 	uint32_t windows, streams;
-	bool coded;                /* data travel to other hosts as coded pieces: stats.coded */
+	double plain_part; /* --wire q8: the bytes of the elements over those of their blocks */
+	float max_error;   /* --wire q8: by how much an element may be off, at most */
+	bool coded;        /* data travel to other hosts as coded pieces: stats.coded */
 	struct network_found link; /* of this rank's host; zeros: not known, or there is one host */
 	double round_trip;         /* to the coordinator, s; 0: not known */
 	/* With devices: devices_path; else NULL. */

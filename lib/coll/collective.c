@@ -185,8 +185,10 @@ static uint64_t bytes_of(const struct collective *c)
 		const struct vector *v = &c->agreed.vectors[i];
 		const struct coll_args *args = &v->layout.args;
 		struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
-		in += coll_in_at(v->kind, args, l.in_hi) * dtype_size(v->dtype);
-		out += coll_out_at(v->kind, args, l.out_hi) * dtype_size(v->out);
+		in += vector_element(&c->agreed, v, coll_in_at(v->kind, args, l.in_hi)) *
+		      dtype_size(v->dtype);
+		out += vector_element(&c->agreed, v, coll_out_at(v->kind, args, l.out_hi)) *
+		       dtype_size(v->out);
 	}
 	return in > out ? in : out;
 }
@@ -249,7 +251,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	        .devices = c->life->devices,
 	        .threads = count_threads(c),
 	        .memory = budget_connections(c->life->plan.memory, c->agreed.piece),
-	        .window_bytes = c->life->plan.memory,
+	        .window_bytes = request_is_q8(c->request) ? 0 : c->life->plan.memory,
 	        .lane_bytes = bytes,
 	        .conf =
 	                {
@@ -328,7 +330,9 @@ static int run(struct coll *life, struct err *err)
 	const struct coll_observer *o = life->observer;
 	if (o->moving)
 		o->moving(o->ctx, bytes_of(c), c->transfer.sink);
-	return slerp_measure(c, err) < 0 ? -1 : drive_run(&c->transfer.drive, err);
+	if (slerp_measure(c, err) < 0 || drive_run(&c->transfer.drive, err) < 0)
+		return -1;
+	return elements_check_error(c, err);
 }
 
 /* ---- the end ---- */
@@ -440,7 +444,7 @@ static enum fate commit(struct coll *life, struct err *err)
 /* Elements of a vector that is laid out. */
 static uint64_t count_of(const struct vector *v)
 {
-	return v->layout.args.off ? coll_count(&v->layout.args) : v->info.count;
+	return v->layout.args.off && !v->blocks ? coll_count(&v->layout.args) : v->info.count;
 }
 
 /* The vector that moves most. The report shows its algorithm and type. */
@@ -521,6 +525,19 @@ static void count_files(const struct collective *c, struct coll_result *r)
 		        !l->files[f].linked && (!lacks || update_bit(lacks, 2 * (uint64_t)f));
 }
 
+/* The bytes of the elements of all vectors over the bytes that stand for them on lanes. */
+static double plain_part(const struct agreement *a)
+{
+	double plain = 0, wire = 0;
+	for (int i = 0; i < a->nvectors; i++) {
+		const struct vector *v = &a->vectors[i];
+		plain += (double)v->info.count * (double)dtype_size(v->dtype);
+		wire += (double)(v->blocks ? v->blocks : v->info.count) *
+		        (double)dtype_size(v->wire ? v->wire : v->dtype);
+	}
+	return wire > 0 ? plain / wire : 1;
+}
+
 static void report(struct coll *life, struct coll_result *r)
 {
 	struct collective *c = life->state;
@@ -529,6 +546,8 @@ static void report(struct coll *life, struct coll_result *r)
 	report_inputs(c, r);
 	r->streams = life->plan.streams;
 	r->coded = c->agreed.piece > 0;
+	r->max_error = t->max_error;
+	r->plain_part = plain_part(&c->agreed);
 	r->output = t->sink ? t->output : NULL;
 	r->stats = t->drive.stats;
 	r->spent = t->drive.times;

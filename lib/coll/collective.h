@@ -79,6 +79,9 @@ struct transfer {
 	struct coll_found *found;
 	size_t nfound;
 	struct stats found_all;
+	double *bounds;      /* --wire q8: [entries]: how much an element of each tensor may be off;
+	                        else NULL */
+	float max_error;     /* the greatest of them, rounded up */
 	uint64_t overflowed; /* as in struct coll_result; the writing thread counts */
 };
 
@@ -214,6 +217,9 @@ int gathered_map(struct collective *, int vector, struct err *err);
 /* ---- elements.c: fileio_ops ---- */
 
 int elements_prepare(struct collective *, struct err *err);
+/* After the transfer, of --wire q8: say by how much elements may be off. ERR_DISAGREE: by more than
+ * request.max_error. All ranks find the same. */
+int elements_check_error(struct collective *, struct err *err);
 /* Write @bytes to the @places in the sink, from byte @pos of them on. On the writing thread. */
 int elements_put(const struct collective *, const struct extents *places, const void *buf,
                  uint64_t pos, uint64_t bytes, struct err *err);

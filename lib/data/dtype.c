@@ -28,6 +28,7 @@ static const struct {
         [DTYPE_C64] = {"c64", "complex64", 64, COMPLEX},
         [DTYPE_C128] = {"c128", "complex128", 128, COMPLEX},
         [DTYPE_I128] = {"i128", "i128", 128, INNER},
+        [DTYPE_Q8] = {"q8", "q8", 1088, INNER},
         [DTYPE_F4] = {"f4", "float4_e2m1fn", 4, CARRIED},
         [DTYPE_F6_E2M3] = {"f6e2m3", "float6_e2m3fn", 6, CARRIED},
         [DTYPE_F6_E3M2] = {"f6e3m2", "float6_e3m2fn", 6, CARRIED},

@@ -38,6 +38,7 @@ enum dtype {
 	DTYPE_F8_E8M0,
 	DTYPE_F8_E4M3FNUZ,
 	DTYPE_F8_E5M2FNUZ,
+	DTYPE_Q8, /* a block of values (q8.h), of 136 bytes; only on the wire, never in a file */
 	DTYPES
 };
 

@@ -54,7 +54,8 @@ struct lane {
 	uint32_t number;    /* with a trace: the head step's index among the lane's messages */
 	uint64_t total;     /* bytes in all windows */
 	XXH3_state_t *hash; /* NULL: the connection has its own checksum */
-	uint8_t carry[ELEMENT_MAX]; /* ncarry bytes of an element that has not fully arrived */
+	uint8_t carry[ELEMENT_MAX]; /* ncarry bytes of an element that has not fully arrived and is
+	                               to be added */
 	size_t ncarry;
 	bool starved; /* the last turn ended because the connection had no data */
 	/* the end of the lane */

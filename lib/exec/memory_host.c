@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "lib/data/kernels/joint.h"
+#include "lib/data/kernels/q8.h"
 
 #define ELEMENT_MAX 16           /* bytes of the largest element, and its alignment */
 #define PIECE       512          /* elements per piece if the types differ */
@@ -107,6 +108,11 @@ static void identity(const struct memory_task *t)
 static int join(const struct memory_task *t, struct err *err)
 {
 	_Alignas(64) uint8_t few[JOINT_FEW];
+	if (t->of == DTYPE_Q8) {
+		q8_join(t->dst, t->inputs, t->offset, t->ninputs, (size_t)t->n,
+		        t->reduce == REDUCE_AVG ? t->divisor : 1);
+		return 1;
+	}
 	const struct joint j = {t->reduce, t->of, t->ninputs, t->cut};
 	const size_t bytes = joint_scratch(&j);
 	void *more = bytes > sizeof few ? aligned_alloc(64, bytes) : NULL;

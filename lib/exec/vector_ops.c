@@ -229,7 +229,8 @@ static int joint_init(struct vector_ops *p, struct err *err)
 {
 	const struct exec_vector *conf = p->conf;
 	const uint64_t n = coll_contributions(&conf->args);
-	if (!reduce_op_defined(conf->op, p->dtype) || n < 1 || n > JOINT_MOST)
+	const bool defined = p->dtype == DTYPE_Q8 || reduce_op_defined(conf->op, p->dtype);
+	if (!defined || n < 1 || n > JOINT_MOST)
 		return err_set(err, ERR_OTHER,
 		               "%s of %" PRIu64 " contributions of %s cannot be computed",
 		               reduce_op_name(conf->op), n, dtype_name(p->dtype));
@@ -251,7 +252,7 @@ static int vector_ops_init(struct vector_ops *p, const struct exec_vector *conf,
 	if (p->esize == 0)
 		return err_set(err, ERR_OTHER, "an element of %s is not a whole number of bytes",
 		               dtype_name(p->dtype));
-	if (computes(kind) && reduce_is_joint(conf->op))
+	if (computes(kind) && (reduce_is_joint(conf->op) || p->dtype == DTYPE_Q8))
 		return joint_init(p, err);
 	for (int swapped = 0; swapped < 2 && computes(kind); swapped++) {
 		if (!reduce_kernel(conf->op, p->dtype, p->dtype, swapped) ||

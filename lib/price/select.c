@@ -84,6 +84,8 @@ enum dtype select_wire(const struct select_args *a, const struct coll_algorithm 
 {
 	const enum dtype d = reduced_in(a, alg), out = a->out ? a->out : a->dtype;
 
+	if (a->blocks)
+		return DTYPE_Q8;
 	if (a->origin) /* the output is rounded when the origin is added */
 		return a->ordered ? DTYPE_F64 : delta_dtype(a->dtype);
 	if (out == d || out == a->dtype)

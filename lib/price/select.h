@@ -67,6 +67,7 @@ struct select_args {
 	enum reduce_op op;
 	enum dtype dtype;      /* in the inputs */
 	enum dtype out;        /* in the outputs; DTYPE_NONE: dtype */
+	bool blocks;           /* the elements are blocks of codes (q8.h) on lanes */
 	bool weighted;         /* an average with --weight */
 	bool folds;            /* some rank has several inputs */
 	const uint32_t *joint; /* as in struct coll_args: of a joint operation */

@@ -127,6 +127,12 @@ static double sum_of_weights(const struct collective *c)
 	return sum;
 }
 
+/* May the job use coded pieces? */
+static bool codes_pieces(const struct coll_request *r)
+{
+	return r->wire == COLL_WIRE_LOSSLESS || r->wire == COLL_WIRE_AUTO;
+}
+
 static int offer(struct collective *c, struct err *err)
 {
 	bool mixed = c->agreed.content == CONTENT_TENSORS && !same_order(c);
@@ -134,7 +140,7 @@ static int offer(struct collective *c, struct err *err)
 	                  .weighted =
 	                          request_is_weighted(c->request) || c->request->op == REDUCE_SLERP,
 	                  .reads = files_identity(c),
-	                  .codes = c->request->wire && coding_library(),
+	                  .codes = codes_pieces(c->request) && coding_library(),
 	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
 	                  .link = coll_link(c->life)};
 	struct buf claims;
@@ -357,7 +363,7 @@ static void note_wire(const struct collective *c)
 {
 	const struct planner *p = &c->planner;
 	char others[48] = "";
-	if (!c->request->wire || c->agreed.size == 1)
+	if (!codes_pieces(c->request) || c->agreed.size == 1)
 		return;
 	if (p->nwithout > 1)
 		snprintf(others, sizeof others, " and %d other%s", p->nwithout - 1,
@@ -448,6 +454,16 @@ static int adopt_rows(struct vector *v, struct vector_terms *t, int size, struct
 	return 0;
 }
 
+/* Can this rank convert its inputs to the type on the wire, and that to the type of the outputs? */
+static bool can_convert(const struct vector *v)
+{
+	if (v->blocks || v->wire == DTYPE_Q8)
+		return v->blocks && v->wire == DTYPE_Q8;
+	return convert_kernel(v->wire, v->dtype) &&
+	       (v->op == REDUCE_AVG ? final_kernel(v->out, v->wire) != NULL
+	                            : convert_kernel(v->out, v->wire) != NULL);
+}
+
 static int adopt_vector(struct collective *c, struct vector *v, struct vector_terms *t,
                         struct err *err)
 {
@@ -461,12 +477,15 @@ static int adopt_vector(struct collective *c, struct vector *v, struct vector_te
 	v->defer_final = v->wire != v->out;
 	if (v == c->agreed.vectors)
 		note_fall_back(c, v);
-	if (!convert_kernel(v->wire, v->dtype) ||
-	    !(v->op == REDUCE_AVG ? final_kernel(v->out, v->wire) != NULL
-	                          : convert_kernel(v->out, v->wire) != NULL))
+	if (!can_convert(v))
 		return err_set(err, ERR_INTEGRITY,
 		               "chose to send %s as %s, which this rank cannot convert to %s",
 		               dtype_name(v->dtype), dtype_name(v->wire), dtype_name(v->out));
+	if (request_is_joint(c->request) && v->kind == c->request->kind &&
+	    !(v->algorithm->flags & COLL_JOINT))
+		return err_set(err, ERR_INTEGRITY,
+		               "chose algorithm %s, which cannot have all inputs at once",
+		               t->algorithm);
 	if (coll_rules(c->request->kind)->cut == CUT_JOINED &&
 	    adopt_rows(v, t, c->agreed.size, err) < 0)
 		return -1;
@@ -507,7 +526,7 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	a->keeps_order = t->keeps_order;
 	a->piece = t->piece;
 	scale_weights(a);
-	if (a->piece && !c->request->wire)
+	if (a->piece && !codes_pieces(c->request))
 		return malformed(err, "ROSTER", "piece");
 	a->dropped = t->dropped;
 	t->dropped = NULL;

@@ -29,6 +29,7 @@ struct vector_tensor {
 	size_t index;   /* its index in the dataset */
 	int vector;     /* the index of its vector */
 	uint64_t at;    /* its offset in the vector, in elements */
+	uint64_t block; /* the same in blocks, if the vector has them */
 };
 
 /* Consecutive tensors of one type. One schedule moves one vector. */
@@ -41,6 +42,8 @@ struct vector {
 	enum dtype out;         /* in the outputs; known with the terms */
 	struct array_info info; /* CONTENT_ARRAYS: the input's, or the root's input's if this rank
 	                           has none; else a one-dimensional array of all elements */
+	uint64_t blocks;   /* of codes (q8.h), which begin anew at each tensor: the elements of the
+	                      schedules, with DTYPE_Q8 on lanes; 0: there are none */
 	bool equal;        /* INTEGERS_EQUAL: compare received elements with this rank's input */
 	bool stores_block; /* store only this rank's block of the received elements */
 	bool defer_final;  /* as in struct exec_vector */
@@ -106,6 +109,19 @@ static inline bool agreement_is_beside(const struct agreement *a, int i)
 }
 /* Do all ranks get the same bits? Once the algorithms are known. */
 bool agreement_replicates(const struct agreement *, const struct coll_request *);
+/* Consecutive blocks of one tensor. */
+struct block_run {
+	size_t i;       /* index of the tensor among the vector's */
+	uint64_t n;     /* blocks */
+	uint64_t at;    /* the element of the vector at which they begin */
+	uint64_t count; /* elements */
+};
+/* The first blocks of [pos, pos + n) of a vector that has blocks: at most those of one tensor. */
+struct block_run vector_block_run(const struct agreement *, const struct vector *, uint64_t pos,
+                                  uint64_t n);
+/* The element at which position @at of the vector's schedule begins: its own number, or that of the
+ * first element of block @at. */
+uint64_t vector_element(const struct agreement *, const struct vector *, uint64_t at);
 /* Are the vector's contributions differences to request.origin? */
 bool vector_is_delta(const struct vector *, const struct coll_request *);
 /* Does @alg give the ranks results that differ in their bits? */

@@ -61,11 +61,12 @@ int layout_make(struct vector_layout *l, const struct layout_of *p, int rank, co
 		return -1;
 	l->out = *p->array;
 	l->out.swapped = false;
-	const unsigned esize = (unsigned)dtype_size(p->array->dtype);
+	const unsigned esize = (unsigned)dtype_size(p->blocks ? DTYPE_Q8 : p->array->dtype);
+	const uint64_t count = p->blocks ? p->blocks : p->array->count;
 	if (coll_rules(p->request->kind)->cut == CUT_ELEMENTS && p->shares)
-		fill_cuts(p->shares, p->size, p->array->count, esize, l->off);
+		fill_cuts(p->shares, p->size, count, esize, l->off);
 	else if (coll_rules(p->request->kind)->cut == CUT_ELEMENTS)
-		coll_split(p->array->count, p->size, l->off);
+		coll_split(count, p->size, l->off);
 	else if (lay_out_rows(l, p, rank, rows, from, err) < 0)
 		return -1;
 	l->args = (struct coll_args){

@@ -25,6 +25,7 @@ struct layout_of {
 	const uint32_t *joint; /* as in struct coll_args */
 	bool stores;           /* the result is stored or compared */
 	const struct array_info *array;
+	uint64_t blocks; /* CUT_ELEMENTS: as in struct vector */
 	const int *host; /* as in struct coll_args */
 	/* CUT_ELEMENTS: the shares by which the elements are cut (fill.h); NULL: even. */
 	const uint32_t *shares;

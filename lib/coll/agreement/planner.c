@@ -319,6 +319,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .dtype = v->dtype,
 	        .out = request_output_dtype(r, v->dtype),
 	        .origin = vector_is_delta(v, r),
+	        .blocks = v->blocks > 0,
 	        .weighted = p->weighted,
 	        .joint = joint_of(p, v),
 	        .folds = plan->total_inputs > (uint64_t)p->agreed->size,

@@ -7,6 +7,7 @@
 
 #include "lib/coll/agreement/agreement.h"
 #include "lib/data/kernels/delta.h"
+#include "lib/data/kernels/q8.h"
 
 bool vector_diverges(const struct vector *v, const struct coll_algorithm *alg)
 {
@@ -57,6 +58,11 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
 		               text);
 	if (!coll_reduces(r->kind) || (dtype_is_integer(d) && taken))
 		return 0;
+	if (request_is_q8(r) && (!dtype_is_float(d) || dtype_is_complex(d)))
+		return err_set(err, ERR_USAGE, "%s: --wire q8 is for floats, not %s%s%s", text,
+		               dtype_name(d),
+		               dtype_is_integer(d) ? ": give --integers first or equal" : "",
+		               or_exclude);
 	if (floats && delta_dtype(d) != DTYPE_NONE)
 		return 0;
 	if (floats)
@@ -111,6 +117,7 @@ struct layout_of vector_layout_of(const struct vector *v, const struct agreement
 	        .joint = v->kind == r->kind ? a->joint : NULL,
 	        .stores = agreement_writes(a, r) || v->equal,
 	        .array = &v->info,
+	        .blocks = v->blocks,
 	        .host = a->host,
 	        .shares = v->algorithm && v->algorithm->flags & COLL_WEIGHTED ? a->shares : NULL};
 }
@@ -336,14 +343,53 @@ int vectors_add_beside(struct agreement *a, struct err *err)
 
 /* ---- all ---- */
 
+/* Divide each tensor that is added into blocks. */
+static void cut_blocks(struct agreement *a, const struct coll_request *r)
+{
+	for (int i = 0; i < a->nvectors; i++) {
+		struct vector *v = &a->vectors[i];
+		for (size_t k = 0; v->kind == r->kind && k < v->ntensors; k++) {
+			struct vector_tensor *t = &a->tensors[v->tensors[k]];
+			t->block = v->blocks;
+			v->blocks += q8_blocks(t->tensor.count);
+		}
+	}
+}
+
+struct block_run vector_block_run(const struct agreement *a, const struct vector *v, uint64_t pos,
+                                  uint64_t n)
+{
+	size_t lo = 0, hi = v->ntensors;
+	while (hi - lo > 1) {
+		const size_t mid = lo + (hi - lo) / 2;
+		*(a->tensors[v->tensors[mid]].block <= pos ? &lo : &hi) = mid;
+	}
+	const struct vector_tensor *t = &a->tensors[v->tensors[lo]];
+	const uint64_t first = pos - t->block, all = q8_blocks(t->tensor.count);
+	const uint64_t last = n < all - first ? first + n : all;
+	struct block_run run = {.i = lo, .n = last - first, .at = first * Q8_VALUES};
+	run.count = last < all ? run.n * Q8_VALUES
+	                       : t->tensor.count - (first < all ? run.at : t->tensor.count);
+	run.at = first < all ? t->at + run.at : t->at + t->tensor.count;
+	return run;
+}
+
+uint64_t vector_element(const struct agreement *a, const struct vector *v, uint64_t at)
+{
+	return v->blocks ? vector_block_run(a, v, at, 0).at : at;
+}
+
 int vectors_of_inputs(struct agreement *a, const struct coll_request *r,
                       const struct dataset *inputs, int n, struct err *err)
 {
-	if (a->content == CONTENT_ARRAYS)
-		return arrays_of_inputs(a, r, inputs, n, err);
-	if (list_tensors(a, r, inputs, n, err) < 0)
+	if (a->content == CONTENT_ARRAYS && arrays_of_inputs(a, r, inputs, n, err) < 0)
 		return -1;
-	return group_by_type(a, r, n, err);
+	if (a->content != CONTENT_ARRAYS &&
+	    (list_tensors(a, r, inputs, n, err) < 0 || group_by_type(a, r, n, err) < 0))
+		return -1;
+	if (request_is_q8(r))
+		cut_blocks(a, r);
+	return 0;
 }
 
 void agreement_release(struct agreement *a)

@@ -8,6 +8,7 @@
 #include "lib/coll/collective.h"
 #include "lib/coll/files/consolidated.h"
 #include "lib/coll/files/shards.h"
+#include "lib/data/kernels/q8.h"
 
 /* A vector and the places of its bytes. */
 struct moved {
@@ -148,6 +149,30 @@ static int read_counted(const struct moved *m, int input, void *buf, uint64_t po
 	return visit_tensors(m, input, buf, NULL, pos, n, count, err);
 }
 
+/* The weight of a local input. A contribution that is alone is copied, and not divided. */
+static double weight_of(const struct collective *c, const struct vector *v, int input)
+{
+	const bool alone = c->agreed.size == 1 && c->agreed.joint && c->agreed.joint[0] == 1;
+	if (v->op != REDUCE_AVG || !c->agreed.weighted || alone)
+		return 1;
+	return ldexp(request_weight(c->request, input), -c->agreed.exponent);
+}
+
+static int read_blocks(const struct moved *m, int input, struct q8_block *to, uint64_t pos,
+                       uint64_t n, struct err *err)
+{
+	const struct collective *c = m->c;
+	uint8_t *staging = c->transfer.read_staging;
+	const uint64_t most = STAGING / Q8_VALUES / dtype_size(m->v->dtype);
+	for (struct block_run r; n; n -= r.n, pos += r.n, to += r.n) {
+		r = vector_block_run(&c->agreed, m->v, pos, n < most ? n : most);
+		if (read_counted(m, input, staging, r.at, r.count, err) < 0)
+			return -1;
+		q8_take(to, m->v->dtype, staging, weight_of(c, m->v, input), r.count);
+	}
+	return 0;
+}
+
 int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uint64_t n,
                   struct err *err)
 {
@@ -156,9 +181,11 @@ int elements_read(void *ctx, int vector, int input, void *buf, uint64_t pos, uin
 	const struct vector *v = m.v;
 	uint8_t *staging = c->transfer.read_staging;
 	size_t wide = dtype_size(v->wire);
-	const double weight = ldexp(request_weight(c->request, input), -c->agreed.exponent);
-	bool weigh = v->op == REDUCE_AVG && c->agreed.weighted && weight != 1;
+	const double weight = weight_of(c, v, input);
+	bool weigh = weight != 1;
 	const bool delta = vector_is_delta(v, c->request), arc = slerp_applies(c, v);
+	if (v->blocks)
+		return read_blocks(&m, input, buf, pos, n, err);
 	if (v->wire == v->dtype && !weigh && !delta && !arc) {
 		if (read_counted(&m, input, buf, pos, n, err) < 0)
 			return -1;
@@ -283,6 +310,22 @@ static uint64_t overflow_of(const struct vector *v, const void *from, const void
 	return after.nans + after.infs - before.nans - before.infs;
 }
 
+static int write_blocks(const struct moved *m, double *bounds, const struct q8_block *from,
+                        uint64_t pos, uint64_t n, struct err *err)
+{
+	uint8_t *staging = m->c->transfer.write_staging;
+	const uint64_t most = STAGING / Q8_VALUES / dtype_size(m->v->out);
+	for (struct block_run r; n; n -= r.n, pos += r.n, from += r.n) {
+		r = vector_block_run(&m->c->agreed, m->v, pos, n < most ? n : most);
+		double *bound = &bounds[m->v->tensors[r.i]];
+		const double off = q8_give(m->v->out, staging, from, r.count);
+		*bound = off > *bound ? off : *bound;
+		if (store(m, staging, r.at, r.count, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
 int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_t n, bool final,
                    struct err *err)
 {
@@ -298,6 +341,8 @@ int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_
 		slerp_store(c, vector, buf, pos, n, !divide);
 		return 0;
 	}
+	if (v->blocks)
+		return write_blocks(&m, c->transfer.bounds, buf, pos, n, err);
 	if (v->wire == v->out && !divide && !delta)
 		return store(&m, buf, pos, n, err);
 	for (uint64_t i = 0, len; i < n; i += len) {
@@ -319,6 +364,42 @@ int elements_write(void *ctx, int vector, const void *buf, uint64_t pos, uint64_
 	return 0;
 }
 
+/* ---- how much elements may be off (--wire q8) ---- */
+
+/* The tensor that may be off by most. */
+static const struct vector_tensor *farthest(const struct collective *c, double *bound)
+{
+	const struct vector_tensor *most = c->agreed.tensors;
+	*bound = 0;
+	for (size_t i = 0; i < c->agreed.ntensors; i++)
+		if (c->transfer.bounds[i] > *bound) {
+			*bound = c->transfer.bounds[i];
+			most = &c->agreed.tensors[i];
+		}
+	return most;
+}
+
+int elements_check_error(struct collective *c, struct err *err)
+{
+	char name[512];
+	double bound;
+	if (!c->transfer.bounds || !c->agreed.ntensors)
+		return 0;
+	const struct vector_tensor *t = farthest(c, &bound);
+	c->transfer.max_error = q8_round_up(bound);
+	tensor_text(c, t, 0, name, sizeof name);
+	if (c->request->have_max_error && bound > c->request->max_error)
+		return err_set(err, ERR_DISAGREE,
+		               "%s: with --wire q8 elements may be off by %.3g, and --max-error "
+		               "allows %g: --wire lossless or raw is exact",
+		               name, (double)c->transfer.max_error, c->request->max_error);
+	coll_note(c->life, c->agreed.rank == 0 ? 0 : 1,
+	          "%s: elements are off by at most %.3g (--wire q8)%s", name,
+	          (double)c->transfer.max_error,
+	          c->agreed.ntensors > 1 ? ", those of other tensors by less" : "");
+	return 0;
+}
+
 /* ---- preparation ---- */
 
 /* Create the digest of a vector's output. Its runs are this rank's blocks. */
@@ -334,7 +415,9 @@ static struct digest *make_digest(const struct collective *c, const struct vecto
 	const struct tensor **tensors = calloc(v->ntensors + 1, sizeof *tensors);
 	struct digest *digest = NULL;
 	for (size_t j = 0; starts && !v->stores_block && j < n; j++)
-		starts[j] = coll_out_at(v->kind, args, l.out_lo + (int)j) * esize;
+		starts[j] = vector_element(&c->agreed, v,
+		                           coll_out_at(v->kind, args, l.out_lo + (int)j)) *
+		            esize;
 	for (size_t i = 0; tensors && i < v->ntensors; i++)
 		tensors[i] = &c->agreed.tensors[v->tensors[i]].tensor;
 	if (starts && tensors)
@@ -363,6 +446,10 @@ int elements_prepare(struct collective *c, struct err *err)
 	t->digests = err_calloc(agreement_entries(&c->agreed) + 1, sizeof *t->digests,
 	                        "the digests", err);
 	if (!t->read_staging || !t->write_staging || !t->compare_staging || !t->digests)
+		return -1;
+	if (request_is_q8(c->request) &&
+	    !(t->bounds = err_calloc(agreement_entries(&c->agreed) + 1, sizeof *t->bounds,
+	                             "the bounds", err)))
 		return -1;
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
@@ -395,4 +482,5 @@ void elements_release(struct collective *c)
 	free(t->write_staging);
 	free(t->compare_staging);
 	free(t->digests);
+	free(t->bounds);
 }

@@ -10,6 +10,8 @@ static uint64_t bytes_in(const struct vector *v)
 	const struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
 	uint64_t first = coll_in_at(v->kind, args, l.in_lo),
 	         end = coll_in_at(v->kind, args, l.in_hi);
+	if (v->blocks)
+		return v->info.count * dtype_size(v->dtype);
 	return (end - first) * dtype_size(v->dtype);
 }
 
@@ -19,6 +21,8 @@ static uint64_t bytes_out(const struct vector *v)
 	const struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
 	uint64_t first = coll_out_at(v->kind, args, l.out_lo),
 	         end = coll_out_at(v->kind, args, l.out_hi);
+	if (v->blocks)
+		return v->info.count * dtype_size(v->out);
 	if (v->stores_block) {
 		first = v->layout.off[args->rank];
 		end = v->layout.off[args->rank + 1];
@@ -32,7 +36,7 @@ static void list_vectors(struct collective *c)
 	struct coll_preview *p = &c->transfer.preview;
 	for (int i = 0; i < a->nvectors; i++) {
 		const struct vector *v = &a->vectors[i];
-		uint64_t count = coll_count(&v->layout.args);
+		uint64_t count = v->blocks ? v->info.count : coll_count(&v->layout.args);
 		p->vectors[p->nvectors++] =
 		        (struct coll_planned){.algorithm = v->algorithm,
 		                              .dtype = v->dtype,

@@ -105,6 +105,12 @@ int request_check_joint(const struct coll_request *r, const struct coll_algorith
 		return 0;
 	reduce_op_text(r->op, &r->param, op);
 	list_names(alg->kind, COLL_JOINT, names, sizeof names);
+	if (request_is_q8(r))
+		return err_set(
+		        err, ERR_USAGE,
+		        "--algorithm %s adds arrays in pairs, and --wire q8 needs all inputs "
+		        "at once: choose one that has them (%s), or auto",
+		        alg->name, names);
 	return err_set(err, ERR_USAGE,
 	               "--algorithm %s adds arrays in pairs, and --op %s needs all inputs at once: "
 	               "choose one that has them (%s), or auto",
@@ -162,7 +168,7 @@ enum dtype request_output_dtype(const struct coll_request *r, enum dtype dtype)
 
 bool request_is_joint(const struct coll_request *r)
 {
-	return coll_reduces(r->kind) && (reduce_is_joint(r->op) || r->origin);
+	return coll_reduces(r->kind) && (reduce_is_joint(r->op) || r->origin || request_is_q8(r));
 }
 
 /* A trimmed mean of which nothing is cut is the mean, in an order that does not depend on that of
@@ -186,7 +192,7 @@ double request_run_part(const struct coll_request *r)
 
 bool request_runs_mean(const struct coll_request *r)
 {
-	return r->op == REDUCE_AVG || r->op == REDUCE_SLERP || request_is_joint(r);
+	return r->op == REDUCE_AVG || r->op == REDUCE_SLERP || reduce_is_joint(r->op) || r->origin;
 }
 
 bool request_is_weighted(const struct coll_request *r)
@@ -348,9 +354,37 @@ static int check_files(const struct coll_request *r, struct err *err)
 	return inputs_check(&r->files, err);
 }
 
+/* Does --wire q8 fit the other settings? */
+static int check_q8(const struct coll_request *r, struct err *err)
+{
+	if (!request_is_q8(r))
+		return r->have_max_error ? err_set(err, ERR_USAGE, "--max-error: needs --wire q8")
+		                         : 0;
+	if (r->kind != COLL_ALLREDUCE)
+		return err_set(err, ERR_USAGE,
+		               "--wire q8: %s has no sums in blocks: it is for allreduce",
+		               r->command);
+	if (r->op != REDUCE_SUM && r->op != REDUCE_AVG)
+		return err_set(err, ERR_USAGE,
+		               "--wire q8: --op %s needs the exact values: expected sum or avg",
+		               reduce_op_name(r->op));
+	if (r->origin)
+		return err_set(err, ERR_USAGE,
+		               "--wire q8: differences to --origin travel as they are or lossless: "
+		               "remove one of them");
+	if (r->have_max_error && r->max_error < 0)
+		return err_set(err, ERR_USAGE, "--max-error: %g is below 0", r->max_error);
+	if (r->settings.lanes == JOB_LANES_MEMORY)
+		return err_set(err, ERR_USAGE,
+		               "--wire q8: memory lanes carry no blocks: remove --lanes memory");
+	return 0;
+}
+
 static int check_collective(const struct coll_request *r, struct err *err)
 {
 	const struct coll_algorithm *alg = NULL;
+	if (check_q8(r, err) < 0)
+		return -1;
 	if (check_names(r, err) < 0 || request_check_inputs(r, r->ninputs, r->inputs, err) < 0)
 		return -1;
 	if (coll_reduces(r->kind) && check_reduction(r, err) < 0)

@@ -27,9 +27,9 @@ enum coll_integers {
 /* "first"; "not given" for INTEGERS_NONE. */
 const char *integers_name(enum coll_integers);
 
-/* How data travel between hosts: as they are; as coded pieces (coded.h); coded where that is
- * faster. */
-enum coll_wire { COLL_WIRE_RAW, COLL_WIRE_LOSSLESS, COLL_WIRE_AUTO };
+/* How data travel between hosts: as they are; as coded pieces (coded.h); in blocks of 8-bit codes
+ * (q8.h); as coded pieces where that is faster. */
+enum coll_wire { COLL_WIRE_RAW, COLL_WIRE_LOSSLESS, COLL_WIRE_Q8, COLL_WIRE_AUTO };
 
 struct bench_request {
 	enum dtype dtype;
@@ -119,6 +119,8 @@ struct coll_request {
 	int ncounts;
 	int streams; /* 0: automatic */
 	enum coll_wire wire;
+	double max_error; /* with COLL_WIRE_Q8: the most that an element of the result may be off */
+	bool have_max_error;
 	int threads;                /* 0: automatic */
 	struct device_list devices; /* in whose memory inputs and outputs are */
 	bool have_devices;          /* the user has given them */
@@ -167,6 +169,11 @@ int request_check_weights(const struct coll_request *, int n, struct err *err);
 double request_weight(const struct coll_request *, int input);
 /* The element type of the output for elements of @dtype. */
 enum dtype request_output_dtype(const struct coll_request *, enum dtype);
+/* Does the request add and average in blocks of 8-bit codes (q8.h)? */
+static inline bool request_is_q8(const struct coll_request *r)
+{
+	return r->wire == COLL_WIRE_Q8;
+}
 /* Are all contributions to an element needed at once, and not added in pairs? */
 bool request_is_joint(const struct coll_request *);
 /* The operation that the executor runs, and its part. */

@@ -158,10 +158,12 @@ S(RESOURCES, "link-rate", 0, "UP[,DOWN]", LINK, settings.link.up, FOR_MOVES | FO
   .min = 1024, .max = INT64_MAX, .other = AT(settings.link.down))
 S(RESOURCES, "wire", 0, "HOW", CHOICE, wire, FOR_MOVES,
   "how data travel to other hosts: as they are (raw); each piece of at most 256 KiB coded by zstd "
-  "where that is shorter (lossless); coded if the slowest link is known to be slower than the "
-  "coder "
-  "(auto)",
-  .def = "raw", .choices = "raw|lossless|auto", .agree = FOR_MOVES)
+  "where that is shorter (lossless); sums and averages of floats in 8 bits each (q8); lossless if "
+  "the slowest link is known to be slower than the coder (auto)",
+  .def = "raw", .choices = "raw|lossless|q8|auto", .agree = FOR_MOVES)
+S(RESOURCES, "max-error", 0, "E", NUMBER, max_error, FOR_AVERAGE,
+  "with --wire q8, fail if an element of the result may differ from the exact one by more than E",
+  .have = AT(have_max_error), .agree = FOR_AVERAGE)
 S(RESOURCES, "threads", 0, "N|auto", THREADS, threads, FOR_MOVES,
   "threads that encrypt, add and copy, at most one for each stream (auto: the processors that "
   "this rank may use, divided by the number of ranks on its host)",

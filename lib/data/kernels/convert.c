@@ -54,6 +54,7 @@ IDENTITY(2)
 IDENTITY(4)
 IDENTITY(8)
 IDENTITY(16)
+IDENTITY(136)
 
 static convert_fn *identity(enum dtype dtype)
 {
@@ -68,6 +69,8 @@ static convert_fn *identity(enum dtype dtype)
 		return copy_8;
 	case 16:
 		return copy_16;
+	case 136:
+		return copy_136;
 	}
 	return NULL;
 }
