@@ -81,7 +81,8 @@ class Hosts:
 
 
 def row(case, ours, theirs, target, unit="s"):
-    print(f"{case:62s} {ours:10.3f} {theirs:10.3f} {unit:5s} {ours / theirs:6.3f}   target {target}", flush=True)
+    print(f"{case:62s} {ours:10.3f} {theirs:10.3f} {unit:5s} {ours / theirs:6.3f}   target {target}: "
+          f"{'met' if ours / theirs <= target else 'missed'}", flush=True)
 
 
 def alternate(hosts, sides, rounds, before, after):
