@@ -163,8 +163,8 @@ TEST_WITH(files_that_are_none, make_folder, remove_folder)
 	        "{\"version\": 1, \"round_trips\": 1}",
 	        "{\"version\": 1, \"round_trips\": {\"a\": 1}}",
 	        "{\"version\": 1, \"round_trips\": {\"a\": {\"b\": 1}}}",
-	        "{\"version\": 1, \"hosts\": {\"a\": {\"egress\": 1, \"ingress\": 1}, \"b\": "
-	        "{\"egress\": 1, \"ingress\": 1}}, \"round_trips\": {\"a\": {\"b\": 0}}}",
+	        ("{\"version\": 1, \"hosts\": {\"a\": {\"egress\": 1, \"ingress\": 1}, \"b\": "
+	         "{\"egress\": 1, \"ingress\": 1}}, \"round_trips\": {\"a\": {\"b\": 0}}}"),
 	};
 	for (size_t i = 0; i < LENGTH(bad); i++) {
 		struct select_tuning t;
