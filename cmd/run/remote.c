@@ -25,7 +25,7 @@
 #include "lib/net/addr.h"
 #include "lib/store/server/store_server.h"
 
-#define GRACE (5 * NS_PER_SEC)      /* from the first signal to SIGKILL */
+#define GRACE (5 * NS_PER_SEC)      /* for a program that no run can kill, to end */
 #define BEGIN (2 * REMOTE_GREETING) /* for run's next step: it asks all hosts meanwhile */
 #define CHUNK 32768                 /* bytes of the rank's stderr, at once */
 #define REST  (1 << 20)             /* what is read of it after its end: others may have it open */
@@ -52,7 +52,8 @@ struct remote {
 	int status;          /* of the rank; -1: it has not ended */
 	int64_t heard;       /* when run said something */
 	int64_t say_at;      /* the next REMOTE_ALIVE */
-	int64_t kill_at;     /* 0: no signal has been sent to the rank; INT64_MAX: SIGKILL has */
+	bool signalled;      /* the rank has got a signal */
+	int64_t kill_at;     /* when the rank gets SIGKILL unless run says so before; 0: never */
 	bool gone;           /* run has gone: its pipes have ended, or it is silent */
 	bool expects_signal; /* the next byte is a signal's number */
 };
@@ -263,17 +264,25 @@ static int start_rank(struct remote *r, struct err *err)
 
 /* ---- until it ends ---- */
 
-static void end_rank(struct remote *r, int sig)
+static void signal_rank(struct remote *r, int sig)
 {
 	kill(-r->rank, sig);
+	r->signalled = true;
+}
+
+/* As run does it, when no run is there to do it. */
+static void end_alone(struct remote *r, int sig)
+{
+	signal_rank(r, sig);
+	signal_rank(r, SIGCONT); /* it may be stopped */
 	if (!r->kill_at)
-		r->kill_at = clock_ns() + GRACE;
+		r->kill_at = clock_ns() + (r->job.program ? GRACE : r->job.silence);
 }
 
 static void run_has_gone(struct remote *r)
 {
 	if (!r->gone && r->status < 0)
-		end_rank(r, SIGTERM);
+		end_alone(r, SIGTERM);
 	r->gone = true;
 }
 
@@ -288,7 +297,7 @@ static void take_words(struct remote *r)
 	r->heard = clock_ns();
 	for (ssize_t i = 0; i < n; i++) {
 		if (r->expects_signal && r->status < 0)
-			end_rank(r, words[i]);
+			signal_rank(r, words[i]);
 		r->expects_signal = !r->expects_signal && words[i] == REMOTE_SIGNAL;
 	}
 }
@@ -366,7 +375,7 @@ static void take_end(struct remote *r)
 	/* What is left of its group ends with it, while the group's number is still its own. */
 	siginfo_t ended = {0};
 	if (waitid(P_PID, (id_t)r->rank, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
-	    ended.si_pid && r->kill_at)
+	    ended.si_pid && r->signalled)
 		kill(-r->rank, SIGKILL);
 	if (waitpid(r->rank, &r->status, WNOHANG) != r->rank)
 		return;
@@ -383,7 +392,7 @@ static void take_signals(struct remote *r)
 		if (info.ssi_signo == SIGCHLD)
 			continue;
 		if (r->status < 0)
-			end_rank(r, (int)info.ssi_signo);
+			end_alone(r, (int)info.ssi_signo);
 		else
 			r->gone = true;
 	}
@@ -415,7 +424,7 @@ static void keep_time(struct remote *r)
 	const int64_t now = clock_ns();
 	if (r->kill_at && now >= r->kill_at) {
 		kill(-r->rank, SIGKILL);
-		r->kill_at = INT64_MAX;
+		r->kill_at = 0;
 	} else if (!r->gone && now >= r->heard + r->job.silence) {
 		end_silent(r);
 	}

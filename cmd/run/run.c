@@ -39,9 +39,6 @@
 #include "lib/net/addr.h"
 #include "lib/store/server/store_server.h"
 
-#define GRACE_NS (5 * NS_PER_SEC) /* for the others to end by themselves after a failure */
-#define TERM_NS  (2 * NS_PER_SEC) /* from SIGTERM to SIGKILL */
-
 /* ---- COMMAND ---- */
 
 /* Is @word this program, by name or by path? */
@@ -521,32 +518,6 @@ static int prepare(struct run *r, struct err *err)
 
 /* ---- ending ---- */
 
-static void signal_ranks(const struct run *r, int sig, bool from_terminal)
-{
-	for (int i = 0; i < r->size; i++) {
-		const struct rank *rank = &r->ranks[i];
-		if (!rank->pid)
-			continue;
-		if (rank->host && sig != SIGKILL)
-			ssh_signal(rank, sig);
-		else if (rank->own_group)
-			kill(-rank->pid, sig);
-		else if (!from_terminal) /* the terminal has already signalled our own group */
-			kill(rank->pid, sig);
-	}
-}
-
-/* Begin the next stage of ending the ranks and set its deadline. */
-static void end_ranks(struct run *r, enum ending stage)
-{
-	r->ending = stage;
-	r->deadline = clock_ns() + (stage == ENDING_BY_THEMSELVES ? GRACE_NS : TERM_NS);
-	if (stage == ENDING_BY_TERM)
-		signal_ranks(r, SIGTERM, false);
-	if (stage == ENDING_BY_KILL)
-		signal_ranks(r, SIGKILL, false);
-}
-
 static int find_rank(const struct run *r, pid_t pid)
 {
 	for (int i = 0; i < r->size; i++)
@@ -630,43 +601,21 @@ static void reap(struct run *r)
 		first_failure(r, failed, failed_status, failed_lost);
 }
 
-/* Forward SIGINT, SIGTERM or SIGHUP. A second signal kills the ranks. */
-static void forward(struct run *r, const struct signalfd_siginfo *info)
-{
-	int sig = (int)info->ssi_signo;
-
-	if (r->signal) {
-		end_ranks(r, ENDING_BY_KILL);
-		return;
-	}
-	r->signal = sig;
-	signal_ranks(r, sig, info->ssi_code == SI_KERNEL);
-	if (r->ending < ENDING_BY_TERM)
-		end_ranks(r, ENDING_BY_THEMSELVES);
-}
-
 static void take_signals(struct run *r)
 {
 	struct signalfd_siginfo info;
 
 	while (io_retry(read(r->signals, &info, sizeof info)) == (ssize_t)sizeof info)
 		if (info.ssi_signo != SIGCHLD)
-			forward(r, &info);
+			end_by_signal(r, (int)info.ssi_signo, info.ssi_code == SI_KERNEL);
 	reap(r);
 }
 
-/* Milliseconds until the deadline; -1: none. */
-static int time_left(const struct run *r)
-{
-	if (r->ending == NOT_ENDING || r->ending == ENDING_BY_KILL)
-		return -1;
-	return clock_ms_until(r->deadline);
-}
-
-/* The same, at most until the next sign of life to other hosts, which it sends if it is time. */
+/* Milliseconds until the next deadline, also of the next sign of life to other hosts, which it
+ * sends if it is time. -1: none. */
 static int next_wait(struct run *r)
 {
-	const int left = time_left(r), alive = ssh_keep_alive(r);
+	const int left = end_wait(r), alive = ssh_keep_alive(r);
 
 	return left < 0 || (alive >= 0 && alive < left) ? alive : left;
 }
@@ -689,8 +638,8 @@ static bool await_reader(void *ctx, int fd)
 			return false;
 		if (p[1].revents)
 			take_signals(r);
-		else if (time_left(r) == 0)
-			end_ranks(r, r->ending + 1);
+		else
+			end_keep_time(r);
 	}
 }
 
@@ -716,8 +665,8 @@ static void supervise(struct run *r)
 			else
 				take_signals(r);
 		}
-		if (r->live > 0 && time_left(r) == 0)
-			end_ranks(r, r->ending + 1);
+		if (r->live > 0)
+			end_keep_time(r);
 	}
 	for (int i = 0; i < r->size; i++) {
 		lines_drain(&r->ranks[i].out);
@@ -815,7 +764,7 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	if (err.code)
 		r.code = report_failure(cmd->name, o->json || json, &err, -1, "start");
 	if (!started && r.live)
-		end_ranks(&r, r.hosts.nhosts ? ENDING_BY_KILL : ENDING_BY_TERM);
+		end_ranks(&r, r.hosts.nhosts ? ENDING_BY_CUT : ENDING_BY_TERM);
 	if (r.ranks)
 		supervise(&r);
 	if (o->json && !err.code) {

@@ -1,5 +1,5 @@
-/* Shared by run.c (the ranks' life, and ranks on this host) and run_ssh.c (ranks on other hosts).
- */
+/* Shared by run.c (the ranks' life, and ranks on this host), run_end.c (their end) and run_ssh.c
+ * (ranks on other hosts). */
 #ifndef COLLCTL_CMD_RUN_RUN_INTERNAL_H
 #define COLLCTL_CMD_RUN_RUN_INTERNAL_H
 
@@ -35,7 +35,13 @@ struct rank {
 };
 
 /* The stage of ending the ranks. */
-enum ending { NOT_ENDING, ENDING_BY_THEMSELVES, ENDING_BY_TERM, ENDING_BY_KILL };
+enum ending {
+	NOT_ENDING,
+	ENDING_BY_THEMSELVES, /* they learn of the failure by the job, or have got the signal */
+	ENDING_BY_TERM,
+	ENDING_BY_KILL,
+	ENDING_BY_CUT, /* other hosts do not answer: their ssh is killed */
+};
 
 struct run {
 	const struct options *o;
@@ -54,7 +60,8 @@ struct run {
 
 	char secret[SECRET_TEXT], token[SECRET_TEXT];
 	struct hostfile hosts; /* nhosts 0: all ranks are on this host */
-	int64_t silence;       /* with hosts: ns; a host that is silent for longer is lost */
+	int64_t silence;       /* ns: a host that is silent for longer is lost, and a rank of a
+	                          collective that has not ended so long after SIGTERM is killed */
 	int64_t alive_at;      /* with hosts: when to send REMOTE_ALIVE to the ranks */
 	int *gates; /* [2 * nhosts]: pipes by which the processes of ranks wait for their turn to
 	               start ssh */
@@ -64,13 +71,24 @@ struct run {
 	pid_t store;
 
 	enum ending ending;
-	int64_t deadline; /* of the current stage of ending */
+	int64_t deadline; /* of the current stage of ending; INT64_MAX: none */
+	int64_t say_at;   /* when to say which ranks are awaited; 0: never */
 	int code;         /* of the first rank that failed, or of run itself; 0: no failure */
 	int lost; /* a rank of a collective, the first to fail, whose ssh is lost; -1: none */
 	int lost_status;    /* of that ssh */
 	struct err failure; /* the first one, as far as it is known */
 	int signal;         /* that ended run; 0: none */
 };
+
+/* Begin a stage of ending the ranks. */
+void end_ranks(struct run *, enum ending stage);
+/* run has got SIGINT, SIGTERM or SIGHUP: forward it. A second signal kills the ranks.
+ * @from_terminal: ranks in run's process group have got it, too. */
+void end_by_signal(struct run *, int sig, bool from_terminal);
+/* Milliseconds until end_keep_time has something to do; -1: it has not. */
+int end_wait(const struct run *);
+/* Begin the next stage if the deadline of this one has passed; say which ranks are awaited. */
+void end_keep_time(struct run *);
 
 /* Read -H into r->hosts, and set r->size. ERR_USAGE, ERR_INPUT. */
 int ssh_find_hosts(struct run *, struct err *err);

@@ -106,3 +106,59 @@ for r in range(3):
 	done
 	assert_equal "$(find . -name '.*' -type f)" ''
 }
+
+# syncing NAME COMMAND...: run it with outputs NAME.0 and NAME.1 in the background, until a rank is in fsync; it stays there until
+# the descriptor ${GO[NAME]} is closed. RUNNER[NAME] is run.
+syncing() {
+	mkfifo "go.$1"
+	echo old >"$1.0.npy"
+	FLAKY=fsync FLAKY_GO=$PWD/go.$1 LD_PRELOAD=$BATS_FILE_TMPDIR/flaky.so exec "$COLLCTL" run "${@:2}" -- \
+		allreduce 'in.{rank}.npy' -o "$1.{rank}.npy" 2>"$1.err" 3>&- &
+	RUNNER[$1]=$!
+	STARTED+=($!)
+	exec {fd}>"go.$1"
+	GO[$1]=$fd
+}
+
+says() { until grep -q "$2" "$1.err"; do kill -0 "${RUNNER[$1]}"; done; }
+
+@test "64: ranks of run that wait for a slow disk when a signal comes, or a rank fails: run waits for them, and says so; a second signal kills" {
+	local name rc
+	declare -gA GO=() RUNNER=()
+	# shellcheck disable=SC2016 # for the host's shell
+	printf '#!/bin/sh\nexec setsid -w sh -c "$2"\n' >here # as sshd's, it is no child of ssh
+	chmod +x here
+	local there=(-H '127.0.0.2,127.0.0.1' --ssh "$PWD/here" --remote-path "$COLLCTL")
+	local -A codes=([far]=143 [here]=143 [fails]=137 [far_twice]=143 [here_twice]=143)
+	syncing far "${there[@]}"
+	syncing here -n 2
+	syncing fails -n 2
+	kill -TERM "${RUNNER[far]}" "${RUNNER[here]}"
+	kill -KILL "$(pgrep -P "${RUNNER[fails]}" -n)"
+	for name in far here fails; do
+		says $name 'collctl: waiting for ranks\? .* to end and to remove temporary files; a.* signal kills'
+	done
+	grep -q "(127.0.0.[12])" far.err
+	syncing far_twice "${there[@]}"
+	syncing here_twice -n 2
+	for name in far_twice here_twice; do
+		kill -TERM "${RUNNER[$name]}"
+		says $name 'waiting for ranks\? '
+		kill -TERM "${RUNNER[$name]}"
+	done
+	sleep 8 # The disk is slow. Programs are killed after 7 s.
+	for name in far here fails; do
+		eval "exec ${GO[$name]}>&-"
+	done
+	for name in "${!RUNNER[@]}"; do
+		rc=0
+		wait "${RUNNER[$name]}" || rc=$?
+		assert_equal "$name $rc" "$name ${codes[$name]}"
+		assert_equal "$(<"$name.0.npy")" old
+		[[ ! -e $name.1.npy ]]
+	done
+	assert_equal "$(find . -name '.*' -type f)" ''
+	for name in far_twice here_twice; do
+		grep -q 'collctl: killed ranks\? .*: temporary files may stay beside the outputs' $name.err || fail "$(<$name.err)"
+	done
+}

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/offload.h"
 #include "lib/base/path.h"
 #include "lib/data/files/beneath.h"
 #include "lib/data/files/input.h"
@@ -866,7 +867,7 @@ int sink_seal(struct sink *s, struct err *err)
 		struct sink_file *f = &s->files[i];
 		if (f->is_stdout && !stdout_is_read())
 			return err_set(err, ERR_OUTPUT, "stdout: its reader has gone");
-		if (f->packed && !f->dropped && pack(f, err))
+		if (offload_stopped(err) || (f->packed && !f->dropped && pack(f, err)))
 			return -1;
 		if (!is_placed(f))
 			continue;

@@ -142,7 +142,8 @@ int sink_open(struct sink *, struct err *err);
 int sink_pwrite(struct sink *, int file, const void *buf, size_t bytes, uint64_t pos, struct err *);
 int sink_pread(struct sink *, int file, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* Do before the renames all that may fail: pack archives, sync and check files, give them temporary
- * names, and keep the files that they replace by other names. */
+ * names, and keep the files that they replace by other names. Ends early as offload_stopped says.
+ */
 int sink_seal(struct sink *, struct err *err);
 /* Rename all files or none; then copy the output for stdout. After a failure the old files are
  * restored, as far as possible (outfile_keep); the error also names files that were not. If the
