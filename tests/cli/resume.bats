@@ -138,16 +138,18 @@ scribble() { printf '\1\2\3' | dd of="$1" bs=1 seek="$2" conv=notrunc status=non
 	chmod 751 src/a
 	chmod 440 src/z
 	for r in 1 2; do
-		(umask 077 && mkdir -p out.$r/a/b)
+		mkdir -p out.$r/a/b
+		chmod 1700 out.$r out.$r/a out.$r/a/b
 		head -c 2000000 src/a/b/x >out.$r/a/b/.x.collctl-part
 		head -c 1100000 src/a/y >out.$r/a/.y.collctl-part
 		cp src/z out.$r/.z.collctl-part
 	done
-	chmod 755 out.2 # this one was there before
+	chmod 700 out.2 # this one was there before, and is private
 	send
 	sent '2.8 MiB'
 	assert_copies
 	assert_equal "$(stat -c %a out.1 out.1/a out.1/a/b out.1/z out.1/empty)" $'755\n751\n755\n440\n755'
+	assert_equal "$(stat -c %a out.2 out.2/a)" $'700\n751'
 	# Parts and temporary files are no files of the folder; an output that is the input needs no part.
 	cp src/z src/.z.collctl-part
 	cp src/z src/a/.y.collctl-abcdefghijkl

@@ -588,11 +588,13 @@ int update_agree(struct collective *c, struct err *err)
 	return ret;
 }
 
+/* Other names of the file change its ctime, too: this or another rank may link it to them. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
-	       a->st_ctim.tv_sec == b->st_ctim.tv_sec && a->st_ctim.tv_nsec == b->st_ctim.tv_nsec;
+	       (a->st_nlink != b->st_nlink || (a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
+	                                       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec));
 }
 
 /* Are the files that are left what they were when they were compared? */

@@ -23,7 +23,8 @@ static int hint_at_bytes(const struct input_options *o, struct err *err)
 {
 	size_t n = strlen(err->text);
 
-	if (o->takes_bytes && (err->code == ERR_USAGE || strstr(err->text, ", or give --format")))
+	if (o->takes_bytes && !o->raw_file &&
+	    (err->code == ERR_USAGE || strstr(err->text, ", or give --format")))
 		snprintf(err->text + n, sizeof err->text - n, ", or --raw-file for its bytes");
 	return -1;
 }

@@ -1,6 +1,5 @@
 #include "lib/data/files/part.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -75,31 +74,10 @@ int part_open(int dirfd, const char *name, bool create, const char **why)
 	return -1;
 }
 
-static bool is_folder(int dirfd, const char *name)
-{
-	struct stat st;
-	return fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
-}
-
 bool part_left_folder(int parent, const char *name)
 {
-	const int fd =
-	        io_retry(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 	struct stat st;
-	bool left = fd >= 0 && fstat(fd, &st) == 0 && user_is_self(st.st_uid) &&
-	            (st.st_mode & 07777) == S_IRWXU;
-	DIR *dir = left ? fdopendir(fd) : NULL;
-	int entries = 0;
-	left = dir != NULL;
-	for (const struct dirent *e; left && (e = readdir(dir));) {
-		if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-			continue;
-		left = part_is_name(e->d_name) || is_folder(fd, e->d_name);
-		entries++;
-	}
-	if (dir)
-		closedir(dir);
-	else if (fd >= 0)
-		close(fd);
-	return left && entries > 0;
+	return fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+	       user_is_self(st.st_uid) &&
+	       (st.st_mode & (S_ISUID | S_ISVTX | 0777)) == PART_FOLDER_MODE;
 }

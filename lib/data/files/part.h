@@ -28,8 +28,10 @@ int part_open(int dirfd, const char *name, bool create, const char **why);
 /* Is @name in the folder @dirfd still the file @fd? */
 bool part_is_at(int dirfd, const char *name, int fd);
 
-/* Was the folder @name in @parent left by a job that was ended? Its mode is 0700, and it contains
- * at least one part or folder, and nothing else. */
+/* The permissions of a folder that a job with --resume has created, until it is complete. Users'
+ * private folders do not have this bit, so no later job takes one of them for such a folder. */
+#define PART_FOLDER_MODE (S_IRWXU | S_ISVTX)
+/* Has such a job, which was ended, left the folder @name in @parent? */
 bool part_left_folder(int parent, const char *name);
 
 #endif

@@ -405,7 +405,8 @@ static int make_at(const struct sink *s, struct folder *f, int parent, const cha
 {
 	struct stat st = {0};
 	/* finish_folder sets the permissions of the original when the contents are complete. */
-	if (io_retry(mkdirat(parent, name, f->attributes.has_mode ? 0700 : 0777)) == 0) {
+	const mode_t mode = !f->attributes.has_mode ? 0777 : s->resume ? PART_FOLDER_MODE : 0700;
+	if (io_retry(mkdirat(parent, name, mode)) == 0) {
 		f->made = true;
 		return s->sync ? sync_parent(f->path, err) : 0;
 	}
