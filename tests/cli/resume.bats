@@ -160,6 +160,15 @@ scribble() { printf '\1\2\3' | dd of="$1" bs=1 seek="$2" conv=notrunc status=non
 	send --update
 	grep -q '3 of 3 files' said
 	assert_copies
+	# A link and a file with holes are not written to a part; one that is there is removed.
+	ln src/z src/link
+	truncate -s 1000000 src/holes
+	for r in 1 2; do
+		head -c 5 src/z >out.$r/.link.collctl-part
+		head -c 5 src/z >out.$r/.holes.collctl-part
+	done
+	send
+	assert_copies
 }
 
 @test "a checkpoint's set; two ranks that write one file; another root; standard output" {

@@ -945,6 +945,15 @@ static int finish_folder(const struct folder *f, struct err *err)
 	return ret;
 }
 
+/* Remove the part of a file that was left as it is, or that was not written to a part. */
+static void remove_part(const struct sink *s, struct sink_file *f)
+{
+	if (s->resume && f->part < 0 && !f->is_stdout && !f->dropped && (f->to >= 0 || f->data))
+		f->part = outfile_find_part(f->path, f->top, s->force);
+	if (f->part >= 0)
+		outfile_remove_part(f->path, f->top, s->force, f->part);
+}
+
 int sink_commit(struct sink *s, struct err *err)
 {
 	int ret = 0;
@@ -958,8 +967,7 @@ int sink_commit(struct sink *s, struct err *err)
 		const struct sink_file *f = &s->files[i];
 		if (is_placed(f) && outfile_settle(&s->files[i].out, err))
 			ret = -1;
-		if (f->part >= 0) /* of a file that was left as it is */
-			outfile_remove_part(f->path, f->top, s->force, f->part);
+		remove_part(s, &s->files[i]);
 	}
 	for (int i = s->nfolders; i-- > 0;)
 		if (finish_folder(&s->folders[i], err))
