@@ -945,10 +945,10 @@ static int finish_folder(const struct folder *f, struct err *err)
 	return ret;
 }
 
-/* Remove the part of a file that was left as it is, or that was not written to a part. */
+/* Remove the part of a file that was left as it is, or that is a link. */
 static void remove_part(const struct sink *s, struct sink_file *f)
 {
-	if (s->resume && f->part < 0 && !f->is_stdout && !f->dropped && (f->to >= 0 || f->data))
+	if (s->resume && f->to >= 0 && !f->dropped)
 		f->part = outfile_find_part(f->path, f->top, s->force);
 	if (f->part >= 0)
 		outfile_remove_part(f->path, f->top, s->force, f->part);
