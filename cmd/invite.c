@@ -45,19 +45,34 @@ struct invite {
 
 /* ---- the ticket ---- */
 
-/* Take the hosts of --advertise, "HOST[:PORT]", else this machine's addresses. */
+/* If --listen is one address, others can use only that. */
+static int add_listener(struct ticket *t, const struct store_server *store, struct err *err)
+{
+	struct addr a;
+	int port;
+	if (addr_split(store_server_address(store), t->addresses[0], ADDR_TEXT, &port, err) < 0 ||
+	    addr_resolve(&a, t->addresses[0], port, true, err) < 0)
+		return -1;
+	t->naddresses = addr_is_any(&a) ? 0 : 1;
+	return 0;
+}
+
+/* Take the host of --advertise, "HOST[:PORT]", else of --listen, else this machine's addresses. */
 static int find_addresses(struct invite *v, struct err *err)
 {
 	struct ticket *t = &v->ticket;
 	const char *given = v->o->request.settings.addresses.advertise;
 	int port = -1;
 	t->port = store_server_port(v->store);
-	if (!given) {
+	if (!given && add_listener(t, v->store, err) < 0)
+		return -1;
+	if (!given && t->naddresses == 0) {
 		t->naddresses = addr_list_own(t->addresses, TICKET_ADDRESSES);
 		if (t->naddresses == 0)
 			strcpy(t->addresses[t->naddresses++], "127.0.0.1");
-		return 0;
 	}
+	if (!given)
+		return 0;
 	if (addr_split(given, t->addresses[0], sizeof t->addresses[0], &port, err) < 0)
 		return -1;
 	if (!t->addresses[0][0])
@@ -82,8 +97,12 @@ static int make_ticket(struct invite *v, struct err *err)
 static int serve(struct invite *v, struct err *err)
 {
 	const char *listen = v->o->request.settings.addresses.listen;
-	char token[TICKET_TOKEN];
-	struct store_server_conf conf = {.listen = listen ? listen : ":0", .token = token};
+	char token[TICKET_TOKEN], host[ADDR_TEXT] = "", any_port[ADDR_TEXT + 16];
+	int port = -1;
+	if (listen && addr_split(listen, host, sizeof host, &port, err) < 0)
+		return -1;
+	addr_join(host, 0, any_port, sizeof any_port);
+	struct store_server_conf conf = {.listen = port < 0 ? any_port : listen, .token = token};
 	if (ticket_token(&v->ticket, token, err) < 0)
 		return -1;
 	raise_file_limit(NULL);
@@ -125,6 +144,11 @@ static int check_command(const struct invite *v, struct err *err)
 		return err_set(err, ERR_USAGE,
 		               "%s: is no command of a job: give one such as 'allreduce IN... -o "
 		               "OUT', or none",
+		               v->argv[0]);
+	if (v->argc && v->o->json)
+		return err_set(err, ERR_USAGE,
+		               "--json: the ticket is in the line for the other ranks: give --json "
+		               "after %s for the result of the job",
 		               v->argv[0]);
 	return 0;
 }

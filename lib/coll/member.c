@@ -332,6 +332,7 @@ static void use_ticket(struct member *m)
 	if (clock_wall_ns() / NS_PER_SEC >= end)
 		strftime(when, sizeof when, ", whose ticket expired at %F %T by the clock here,",
 		         localtime_r(&end, &tm));
+	m->conf.invited = true;
 	snprintf(m->served_by, sizeof m->served_by, "'collctl invite'%s", when);
 	m->conf.served_by = m->served_by;
 	m->conf.rendezvous = m->ticket_url;

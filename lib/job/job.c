@@ -534,7 +534,8 @@ static void leave(struct job *j)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;
 		}
-		job_withdraw(j);
+		if (!j->conf.invited)
+			job_withdraw(j);
 	}
 	ctl_end(&j->ctl);
 }

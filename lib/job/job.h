@@ -50,6 +50,8 @@ struct job_conf {
 	struct secret *secret;
 	struct credentials *credentials;
 	const char *rendezvous;
+	bool invited; /* by `collctl invite`: withdrawing the record says that all ranks have joined
+	               */
 	const char *served_by; /* what may serve it, "'collctl serve'", for a hint; or NULL */
 	char *store_token;     /* or NULL; the caller's; job_open wipes it */
 	const struct hostfile *hosts;

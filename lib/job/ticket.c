@@ -94,6 +94,20 @@ static int malformed(const char *why, struct err *err)
 	               why);
 }
 
+static int of_another_version(struct err *err)
+{
+	return err_set(err, ERR_USAGE,
+	               "the ticket is of another version of collctl: install the same version on "
+	               "all machines");
+}
+
+/* "cc", a number other than 1, "-" */
+static bool has_another_version(const char *text)
+{
+	const size_t n = strspn(text + 2, "0123456789");
+	return strncasecmp(text, "cc", 2) == 0 && n > 0 && text[2 + n] == '-';
+}
+
 static bool read_fields(struct ticket *t, struct view v)
 {
 	const uint8_t *key = view_bytes(&v, sizeof t->key), *name = view_bytes(&v, sizeof t->name);
@@ -133,7 +147,9 @@ int ticket_decode(struct ticket *t, const char *text, struct err *err)
 	while (n && isspace((unsigned char)text[n - 1]))
 		n--;
 	if (n < strlen(PREFIX) || strncasecmp(text, PREFIX, strlen(PREFIX)) != 0)
-		return malformed("does not begin with cc1-", err);
+		return n > 2 && has_another_version(text)
+		               ? of_another_version(err)
+		               : malformed("does not begin with cc1-", err);
 	const size_t len =
 	        from_base32(text + strlen(PREFIX), n - strlen(PREFIX), bytes, sizeof bytes);
 	struct view v = view_of(bytes, len);
@@ -143,7 +159,7 @@ int ticket_decode(struct ticket *t, const char *text, struct err *err)
 	if (ret == 0 && view_u32(&v) != XXH32(bytes, len - 4, 0))
 		ret = malformed("is not whole, or was mistyped", err);
 	if (ret == 0 && !read_fields(t, view_of(bytes, len - 4)))
-		ret = malformed("is of another version", err);
+		ret = of_another_version(err);
 	wipe(bytes, sizeof bytes);
 	if (ret < 0)
 		wipe(t, sizeof *t);

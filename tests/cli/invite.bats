@@ -100,6 +100,36 @@ assert (numpy.load("all of them.npy") == numpy.concatenate([numpy.load("in.0.npy
 	kill "$INVITE"
 }
 
+@test "a job that fails before all have joined does not use the ticket up" {
+	local rc=0
+	invite -n 2
+	COLLCTL_TICKET=$TICKET "$COLLCTL" allreduce nosuch.npy -o out.0.npy -r 0 2>fails.err 3>&- &
+	STARTED+=($!)
+	COLLCTL_TICKET=$TICKET run -3 collctl allreduce in.1.npy -o out.1.npy -r 1
+	wait "${STARTED[-1]}" || rc=$?
+	assert_equal "$rc" 3
+	refute grep 'have joined' invite.err
+	COLLCTL_TICKET=$TICKET spawn_rank 0 "$COLLCTL" allreduce in.0.npy -o out.0.npy
+	COLLCTL_TICKET=$TICKET spawn_rank 1 "$COLLCTL" allreduce in.1.npy -o out.1.npy
+	wait_ranks
+	assert_ranks 2 0
+	check_numpy sum out.0.npy out.1.npy --in in.0.npy in.1.npy
+	COLLCTL_TICKET=$TICKET run -5 collctl barrier
+	assert_output --partial 'the ticket has been used'
+	kill "$INVITE"
+}
+
+@test "with --listen of one address the ticket has that address, at a free port" {
+	mkfifo ready
+	"$COLLCTL" invite -n 1 --listen 127.0.0.1 >ready 2>invite.err 3>&- &
+	STARTED+=($!)
+	INVITE=$!
+	read -r TICKET <ready || fail "$(<invite.err)"
+	COLLCTL_TICKET=$TICKET collctl barrier
+	assert [ "$(ss -Htlnp | awk -v pid="pid=$INVITE," 'index($0, pid) { print $4 }')" != 127.0.0.1:8500 ]
+	kill "$INVITE"
+}
+
 @test "a stranger without the ticket cannot write to the store" {
 	invite -n 2
 	local port
@@ -117,6 +147,8 @@ assert (numpy.load("all of them.npy") == numpy.concatenate([numpy.load("in.0.npy
 	run -2 collctl invite -n 2 --valid 0s
 	run -2 collctl invite -n 2 --advertise :80
 	assert_output --partial 'names no host'
+	run -2 collctl invite -n 2 --json -- barrier
+	assert_output --partial 'give --json after barrier'
 	invite -n 2 --json
 	jq -e '.ok and .size == 2 and (.ticket | startswith("cc1-")) and .expires > 1700000000' <<<"$TICKET"
 	kill "$INVITE"

@@ -72,7 +72,10 @@ TEST(what_is_not_one_is_refused)
 	draw(&t, 2);
 	ticket_encode(&t, text);
 	refuse("", "does not begin with cc1-");
-	refuse("cc2-aaaa", "does not begin with cc1-");
+	refuse("cc-aaaa", "does not begin with cc1-");
+	refuse("cc", "does not begin with cc1-");
+	refuse("cc2-aaaa", "is of another version of collctl");
+	refuse(" CC10-aaaa ", "is of another version of collctl");
 	refuse("cc1-", "too few");
 	refuse("cc1-aaaa aaaa", "characters that no ticket has");
 	refuse("cc1-aaaaaaaaaaaaaaaaaaaaaaaa", "mistyped");
