@@ -26,6 +26,7 @@
 #include "lib/store/record.h"
 #include "lib/store/server/store_server.h"
 
+#define DAY       (24 * 3600 * NS_PER_SEC)
 #define LATE_TIME (60 * NS_PER_SEC) /* in which it answers those who come too late */
 
 struct invite {
@@ -86,8 +87,12 @@ static int find_addresses(struct invite *v, struct err *err)
 static int make_ticket(struct invite *v, struct err *err)
 {
 	const int64_t valid = v->o->valid;
+	const int64_t end = clock_wall_ns() / NS_PER_SEC + valid / NS_PER_SEC;
+	if (end > UINT32_MAX)
+		return err_set(err, ERR_USAGE,
+		               "--valid: a ticket can be valid until the year 2106 at most");
 	v->ticket.size = v->o->request.settings.size;
-	v->ticket.expires = (uint32_t)((clock_wall_ns() + valid) / NS_PER_SEC);
+	v->ticket.expires = (uint32_t)end;
 	v->until = clock_ns() + valid;
 	return ticket_draw(&v->ticket, err);
 }
@@ -156,13 +161,18 @@ static int check_command(const struct invite *v, struct err *err)
 static _Noreturn void run_command(struct invite *v)
 {
 	static char name[] = "collctl";
+	/* What the ticket says, and the addresses of the store. */
+	static const char *const others[] = {
+	        "COLLCTL_TICKET_FILE", "COLLCTL_SIZE",      "COLLCTL_JOB",
+	        "COLLCTL_RENDEZVOUS",  "COLLCTL_HOSTFILE",  "COLLCTL_STORE_TOKEN_FILE",
+	        "COLLCTL_SECRET_FILE", "COLLCTL_ADVERTISE", "COLLCTL_LISTEN",
+	};
 	char **argv = calloc((size_t)v->argc + 2, sizeof *argv);
 	if (!argv || private_set_variable("COLLCTL_TICKET", v->text) < 0 ||
 	    setenv("COLLCTL_RANK", "0", 0) < 0)
 		rank_die(ERR_RESOURCE, v->argv[0]);
-	unsetenv("COLLCTL_TICKET_FILE");
-	unsetenv("COLLCTL_ADVERTISE"); /* of the store */
-	unsetenv("COLLCTL_LISTEN");
+	for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+		unsetenv(others[i]);
 	argv[0] = name;
 	memcpy(argv + 1, v->argv, (size_t)v->argc * sizeof *argv);
 	wipe(v->text, sizeof v->text);
@@ -223,7 +233,8 @@ static int announce(struct invite *v)
 	char when[32];
 	const time_t end = (time_t)v->ticket.expires;
 	struct tm tm;
-	strftime(when, sizeof when, "%H:%M:%S", localtime_r(&end, &tm));
+	strftime(when, sizeof when, v->o->valid < DAY ? "%H:%M:%S" : "%F %T",
+	         localtime_r(&end, &tm));
 	if (v->o->json && !v->argc)
 		return report_json(json_pack("{s:s,s:b,s:s,s:i,s:I}", "command", "invite", "ok", 1,
 		                             "ticket", v->text, "size", v->ticket.size, "expires",

@@ -145,10 +145,16 @@ assert (numpy.load("all of them.npy") == numpy.concatenate([numpy.load("in.0.npy
 	assert_output --partial 'serve: is no command of a job'
 	run -2 collctl invite -n 70000
 	run -2 collctl invite -n 2 --valid 0s
+	run -2 collctl invite -n 2 --valid 900000h
+	assert_output --partial '--valid: a ticket can be valid until the year 2106'
 	run -2 collctl invite -n 2 --advertise :80
 	assert_output --partial 'names no host'
 	run -2 collctl invite -n 2 --json -- barrier
 	assert_output --partial 'give --json after barrier'
+	# The ticket replaces what the environment says of the meeting; a far end has its date.
+	COLLCTL_SIZE=3 COLLCTL_JOB=j COLLCTL_RENDEZVOUS=http://127.0.0.1:1 COLLCTL_SECRET_FILE=nosuch \
+		collctl invite -n 1 --advertise 127.0.0.1 --valid 48h -- barrier 2>far.err
+	grep -qE 'until [0-9]{4}-[0-9]{2}-[0-9]{2} [0-9:]{8};' far.err
 	invite -n 2 --json
 	jq -e '.ok and .size == 2 and (.ticket | startswith("cc1-")) and .expires > 1700000000' <<<"$TICKET"
 	kill "$INVITE"
