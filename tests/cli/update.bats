@@ -282,6 +282,15 @@ clock() {
 	run collctl run -n 3 -- bash -c '((COLLCTL_RANK)) && o=out.$COLLCTL_RANK/ || o=src/; exec "$0" broadcast --raw-file --update src/ -o "$o"' "$COLLCTL"
 	((status == 4))
 	[[ -d out.1/a/f5 && $output == *f5* ]]
+	# With --force an output that is a link is the file that it points to, and its old version, too.
+	ln -s one link
+	cp src/a/f9 one
+	collctl run -n 2 -- broadcast --raw-file --update --force src/a/f9 -o link >/dev/null
+	collctl run -n 2 -- broadcast --raw-file --update --force src/a/f9 -o link >said 2>&1
+	grep -q '1 of 1 files are as' said
+	[[ -L link ]]
+	run ! collctl run -n 2 -- broadcast --raw-file --update src/a/f9 -o link
+	cmp src/a/f9 one
 }
 
 @test "a dry run says what would be sent, and changes nothing; --json has the numbers" {

@@ -315,17 +315,36 @@ void sink_leave_own(struct sink *s, int file, int fd)
 		f->own = fd;
 }
 
+/* Open the folder of the file that the output would replace. *@name: that file's name there, which
+ * the caller frees. */
+static int open_folder_of(const struct sink *s, const struct sink_file *f, char **name)
+{
+	struct err ignored = ERR_INIT;
+	struct target t;
+	*name = NULL;
+	if (f->is_stdout)
+		return -1;
+	if (f->top) {
+		*name = err_strdup(path_name(f->path), "a name", &ignored);
+		return *name ? beneath_open(f->path, f->top) : -1;
+	}
+	if (target_find(&t, f->path, s->force, &ignored))
+		return -1;
+	*name = t.name;
+	return t.dirfd;
+}
+
 int sink_open_old(const struct sink *s, int file)
 {
-	const struct sink_file *f = &s->files[file];
-	const int folder = f->is_stdout ? -1 : beneath_open(f->path, f->top);
+	char *name;
+	const int folder = open_folder_of(s, &s->files[file], &name);
 	struct stat st;
 	int fd = -1;
-	if (folder >= 0)
-		fd = io_retry(openat(folder, path_name(f->path),
-		                     O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-	if (folder >= 0)
+	if (folder >= 0) {
+		fd = io_retry(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 		close(folder);
+	}
+	free(name);
 	if (fd < 0 || (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)))
 		return fd;
 	close(fd);
