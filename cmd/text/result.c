@@ -150,7 +150,7 @@ static json_t *planned_json(const struct coll_planned *v)
 
 static json_t *preview_json(const struct coll_preview *p)
 {
-	json_t *vectors = json_array(), *outputs = json_array();
+	json_t *vectors = json_array(), *outputs = json_array(), *deletes = json_array();
 	for (int i = 0; i < p->nvectors; i++)
 		json_array_append_new(vectors, planned_json(&p->vectors[i]));
 	for (int i = 0; i < p->noutputs; i++) {
@@ -161,9 +161,11 @@ static json_t *preview_json(const struct coll_preview *p)
 		                  fates[f->fate].word, "bytes",
 		                  f->sized ? json_integer((json_int_t)f->bytes) : json_null()));
 	}
-	return json_pack("{s:I, s:I, s:o, s:o}", "bytes_read", (json_int_t)p->bytes_read,
+	for (size_t i = 0; i < p->ndeletes; i++)
+		json_array_append_new(deletes, report_path_json(p->deletes[i]));
+	return json_pack("{s:I, s:I, s:o, s:o, s:o}", "bytes_read", (json_int_t)p->bytes_read,
 	                 "bytes_written", (json_int_t)p->bytes_written, "vectors", vectors,
-	                 "outputs", outputs);
+	                 "outputs", outputs, "deletes", deletes);
 }
 
 json_t *result_json_begin(const char *command, const struct coll_result *r)
@@ -244,8 +246,10 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 		json_object_set_new(j, "equal_files", json_integer((json_int_t)r->equal_files));
 	if (r->has_files)
 		json_object_set_new(j, "files",
-		                    json_pack("{s:I, s:I}", "equal", (json_int_t)r->equal_files,
-		                              "sent", (json_int_t)r->sent_files));
+		                    json_pack("{s:I, s:I, s:I}", "equal",
+		                              (json_int_t)r->equal_files, "sent",
+		                              (json_int_t)r->sent_files, "deleted",
+		                              (json_int_t)r->deleted_files));
 	if (r->plain_bytes)
 		json_object_set_new(j, "plain_bytes", json_integer((json_int_t)r->plain_bytes));
 	if (r->nwithout)
@@ -358,6 +362,15 @@ static void print_planned(const struct coll_planned *v, int rank)
 	            v->windows == 1 ? "" : "s");
 }
 
+/* Without slashes at its end. */
+static int folder_length(const char *path)
+{
+	int n = (int)strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return n;
+}
+
 /* --dry-run: print what this rank would do. */
 static void print_preview(const struct coll_result *r, const struct coll_request *q)
 {
@@ -381,6 +394,16 @@ static void print_preview(const struct coll_result *r, const struct coll_request
 		report_note("rank %d: %s %s", r->rank, fates[p->outputs[i].fate].text,
 		            p->outputs[i].fate == SINK_STDOUT ? "stdout" : p->outputs[i].path);
 	}
+	for (size_t i = 0; i < p->ndeletes; i++)
+		report_note("rank %d: would delete %.*s/%s", r->rank, folder_length(r->output),
+		            r->output, p->deletes[i]);
+}
+
+/* --delete: every rank says how many, because they differ. */
+static void print_deleted(const struct coll_result *r)
+{
+	report_note("rank %d: %s: files and folders deleted: %zu", r->rank, r->output,
+	            r->deleted_files);
 }
 
 /* --stats: print the tensors of the inputs that have NaN or Inf. */
@@ -470,6 +493,8 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 		print_preview(r, q);
 	else if (ok && result_shown(o, r->rank))
 		summary(r, q);
+	if (ok && q->delete &&!r->preview && o->verbose >= 0)
+		print_deleted(r);
 	if (ok && r->spent.threads && o->verbose > 0)
 		where_print(r, q);
 	return code;

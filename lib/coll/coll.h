@@ -112,15 +112,18 @@ struct coll_preview {
 		uint64_t bytes;
 	} * outputs;
 	int noutputs;
+	const char **deletes; /* [ndeletes]: with delete: paths below `output` of the result */
+	size_t ndeletes;
 	uint64_t bytes_read, bytes_written; /* of the elements of all inputs; of all outputs */
 };
 
 /* The result owns everything that its members point to, until coll_end. */
 struct coll_result {
-	struct err err;     /* code 0: success */
-	bool has_files;     /* a broadcast of files: */
-	size_t sent_files;  /* of which something was sent, without hard links to others */
-	size_t equal_files; /* with update: files of which all ranks had a copy */
+	struct err err;       /* code 0: success */
+	bool has_files;       /* a broadcast of files: */
+	size_t sent_files;    /* of which something was sent, without hard links to others */
+	size_t deleted_files; /* with delete: files and folders that this rank has removed */
+	size_t equal_files;   /* with update: files of which all ranks had a copy */
 	uint64_t
 	        plain_bytes; /* with delta: of the files' pieces that `bytes` of differences gave */
 	const int *without_old; /* with delta, [nwithout]: the ranks that lack pieces of the old

@@ -148,6 +148,8 @@ static int collect(void *ctx, int rank, struct view part, struct err *err)
 	struct collective *c = life->state;
 	if (consolidated_exchanges(c))
 		return consolidated_take(c, rank, part, err);
+	if (deletes_exchanges(c))
+		return deletes_take(c, rank, part, err);
 	if (awaits_prepared(c))
 		return view_left(&part) ? malformed(err, "ROUND", "inputs") : 0;
 	if (update_exchanges(c))
@@ -165,6 +167,8 @@ static void answer(void *ctx, int rank, struct buf *out)
 	struct collective *c = life->state;
 	if (consolidated_exchanges(c))
 		consolidated_answer(c, rank, out);
+	else if (deletes_exchanges(c))
+		deletes_answer(c, out);
 	else if (awaits_prepared(c))
 		c->prepared++;
 	else if (update_exchanges(c))
@@ -296,7 +300,7 @@ static int arrange(struct collective *c, struct err *err)
 {
 	int lanes = -1;
 	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
-	    update_agree(c, err) < 0)
+	    deletes_find(c, err) < 0 || update_agree(c, err) < 0)
 		return -1;
 	const size_t n = (size_t)c->agreed.nvectors;
 	if (!(c->transfer.files = err_calloc(n, sizeof *c->transfer.files, "the vectors", err)) ||
@@ -344,14 +348,14 @@ static int seal_files(void *ctx, struct err *err)
 
 static int give_names(void *ctx, struct err *err)
 {
-	return files_commit(ctx, err);
+	return files_commit(ctx, err) < 0 ? -1 : deletes_remove(ctx, err);
 }
 
 /* fsync may take long; a fast one is not worth a thread. */
 static bool may_take_long(const struct collective *c)
 {
-	return c->transfer.sink &&
-	       (update_wanted(c) || !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES));
+	return c->transfer.sink && (update_wanted(c) || c->request->delete ||
+	                            !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES));
 }
 
 /* Tell the other ranks how long this one worked while data moved. Waiting for a disk or a device is
@@ -432,8 +436,9 @@ static enum fate commit(struct coll *life, struct err *err)
 	struct collective *c = life->state;
 	struct transfer *t = &c->transfer;
 	int ret = may_take_long(c) ? job_commit_in_thread(life->job, give_names, c, err)
-	                           : files_commit(c, err);
-	t->in_place = ret == 0;
+	                           : give_names(c, err);
+	deletes_note(c);
+	t->in_place = ret == 0 || t->deletes.extras.failed;
 	if (t->in_place && t->sink)
 		sink_strays(t->sink, note_strays, c);
 	return fate_of(t->sink);
@@ -520,6 +525,7 @@ static void count_files(const struct collective *c, struct coll_result *r)
 	const uint8_t *lacks = c->transfer.update.lacks;
 	r->has_files = l->nfiles || l->nfolders;
 	r->equal_files = c->transfer.update.nequal;
+	r->deleted_files = c->transfer.deletes.extras.removed;
 	for (int f = 0; f < l->nfiles; f++)
 		r->sent_files +=
 		        !l->files[f].linked && (!lacks || update_bit(lacks, 2 * (uint64_t)f));
@@ -587,6 +593,7 @@ static void release(struct coll *life)
 	input_stats_release(c);
 	preview_release(c);
 	host_room_release(c);
+	deletes_release(c);
 	update_release(c);
 	files_release(c);
 	consolidated_release(c);

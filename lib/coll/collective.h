@@ -17,6 +17,7 @@
 #include "lib/coll/agreement/agreement.h"
 #include "lib/coll/agreement/planner.h"
 #include "lib/coll/drive.h"
+#include "lib/coll/files/deletes.h"
 #include "lib/coll/files/host_room.h"
 #include "lib/coll/files/origin.h"
 #include "lib/coll/files/outer.h"
@@ -73,6 +74,7 @@ struct transfer {
 
 	struct coll_preview preview;
 	struct update update;       /* with request.update */
+	struct deletes deletes;     /* with request.delete */
 	struct host_room host_room; /* with request.dry_run */
 
 	struct stats **scanned; /* stats_scan: per input, [ntensors] */

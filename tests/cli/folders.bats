@@ -25,14 +25,14 @@ linked() {
 		linked o.$r | diff want -
 		[[ -d o.$r/empty/er ]]
 	done
-	jq -se 'all(.bytes == 3000006 and .files == {"equal": 0, "sent": 2})' j
+	jq -se 'all(.bytes == 3000006 and .files == {"equal": 0, "sent": 2, "deleted": 0})' j
 	rm o.1/z
 	echo own >o.2/x && mv o.2/x o.2/a/b/g
 	collctl run -n 3 -- broadcast --json --raw-file --update t/ -o 'o.{rank}/' >/dev/null
 	collctl run -n 3 -- broadcast --json --raw-file --update t/ -o 'o.{rank}/' >j
 	rm o.1/z
 	collctl run -n 3 -- broadcast --json --raw-file --update t/ -o 'o.{rank}/' >j
-	jq -se 'all(.bytes == 0 and .files == {"equal": 4, "sent": 0})' j
+	jq -se 'all(.bytes == 0 and .files == {"equal": 4, "sent": 0, "deleted": 0})' j
 	for r in 0 1; do
 		diff -r t o.$r
 		linked o.$r | diff want -

@@ -63,6 +63,17 @@ static void list_outputs(struct collective *c, int n)
 		                                     .bytes = sink_size(sink, f)};
 }
 
+static int list_deletes(struct collective *c, struct err *err)
+{
+	const struct extras *x = &c->transfer.deletes.extras;
+	struct coll_preview *p = &c->transfer.preview;
+	if (!(p->deletes = err_calloc(x->n + 1, sizeof *p->deletes, "the preview", err)))
+		return -1;
+	for (; p->ndeletes < x->n; p->ndeletes++)
+		p->deletes[p->ndeletes] = x->list[p->ndeletes].path;
+	return 0;
+}
+
 int preview_make(struct collective *c, struct err *err)
 {
 	struct drive *d = &c->transfer.drive;
@@ -71,7 +82,7 @@ int preview_make(struct collective *c, struct err *err)
 	p->vectors =
 	        err_calloc((size_t)c->agreed.nvectors + 1, sizeof *p->vectors, "the preview", err);
 	p->outputs = err_calloc((size_t)nfiles + 1, sizeof *p->outputs, "the preview", err);
-	if (!p->vectors || !p->outputs)
+	if (!p->vectors || !p->outputs || list_deletes(c, err) < 0)
 		return -1;
 	list_vectors(c);
 	list_outputs(c, nfiles);
@@ -94,4 +105,5 @@ void preview_release(struct collective *c)
 {
 	free(c->transfer.preview.vectors);
 	free(c->transfer.preview.outputs);
+	free(c->transfer.preview.deletes);
 }
