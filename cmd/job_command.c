@@ -89,6 +89,8 @@ static void on_joining(void *ctx, const struct member *m)
 	             &o->request.settings.addresses.advertise);
 	print_source(v, rank, "using the interface", c->settings->addresses.iface,
 	             &o->request.settings.addresses.iface);
+	print_source(v, rank, "using the congestion control", c->settings->congestion,
+	             &o->request.settings.congestion);
 }
 
 /* ---- the observer ---- */

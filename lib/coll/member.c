@@ -14,6 +14,7 @@
 #include "lib/coll/request/paths.h"
 #include "lib/crypto/certificate.h"
 #include "lib/crypto/crypto.h"
+#include "lib/net/congestion.h"
 
 #define TOKEN_MAX 1024
 
@@ -403,10 +404,12 @@ int member_init(struct member *m, const struct job_settings *s, struct err *err)
 	memset(m, 0, sizeof *m);
 	m->conf.settings = s;
 	find_launch(&m->launch, s);
-	if (check_tls_options(s, err) < 0 || find_ticket(m, s, err) < 0 ||
-	    find_rendezvous(m, s, err) < 0 || find_rank(m, s, err) < 0 ||
-	    find_name(m, s, err) < 0 || check_own_certificate(m, s, err) < 0 ||
-	    find_secret(m, s, err) < 0 || find_token(m, s, err) < 0 || crypto_begin(err) < 0) {
+	if (check_tls_options(s, err) < 0 ||
+	    (s->congestion && congestion_check(s->congestion, err) < 0) ||
+	    find_ticket(m, s, err) < 0 || find_rendezvous(m, s, err) < 0 ||
+	    find_rank(m, s, err) < 0 || find_name(m, s, err) < 0 ||
+	    check_own_certificate(m, s, err) < 0 || find_secret(m, s, err) < 0 ||
+	    find_token(m, s, err) < 0 || crypto_begin(err) < 0) {
 		member_release(m);
 		return -1;
 	}

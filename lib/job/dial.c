@@ -19,8 +19,11 @@ static struct conn *connection(const struct dial_conf *c, const struct addr *to,
 {
 	uint8_t nonce[16], key[TLS_KEY_BYTES];
 	char nonce_text[33], identity[TLS_IDENTITY_MAX + 1];
-	const struct transport_edge edge = {
-	        .tls = c->tls, .to = to, .identity = identity, .key = key};
+	const struct transport_edge edge = {.tls = c->tls,
+	                                    .to = to,
+	                                    .identity = identity,
+	                                    .key = key,
+	                                    .congestion = c->congestion};
 	if (!c->secret)
 		return transport_of(&edge)->dial(&edge, err);
 	if (crypto_random(nonce, sizeof nonce, err) < 0)

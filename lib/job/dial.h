@@ -14,6 +14,7 @@ struct dial_conf {
 	struct loop *loop;
 	struct tls *tls;             /* NULL: --insecure */
 	const struct secret *secret; /* NULL: @tls has certificates */
+	const char *congestion;      /* as in conn_sock_dial */
 	struct hello hello;
 	int64_t until;                  /* the end of the try, clock_ns() */
 	bool (*interrupted)(void *ctx); /* called after every turn of the loop; true: stop */

@@ -238,6 +238,7 @@ static enum try say_hello(struct job *j, const struct addr *to, enum met *met, s
 	        .loop = &j->loop,
 	        .tls = j->control,
 	        .secret = j->conf.secret,
+	        .congestion = j->conf.settings->congestion,
 	        .hello = {.version = PROTO_VERSION,
 	                  .rank = j->conf.rank == JOB_RANK_AUTO ? PROTO_RANK_AUTO
 	                                                        : (uint32_t)j->conf.rank,

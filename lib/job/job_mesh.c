@@ -173,6 +173,7 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->size = j->size;
 	m->addrs = j->places.addrs;
 	m->limit_rate = j->conf.settings->limit_rate;
+	m->congestion = j->conf.settings->congestion;
 	m->listen_fd = j->links.data_fd;
 	m->lanes_fd = j->links.lanes_fd;
 	m->on_ready = mesh_ready;

@@ -43,7 +43,9 @@ struct job_settings {
 	struct {
 		uint64_t up, down; /* bytes per second between this host and others; 0: not given */
 	} link;
-	enum job_lanes lanes; /* between ranks of one host */
+	const char *congestion; /* TCP's, of its data connections and control links; NULL: the
+	                           kernel's */
+	enum job_lanes lanes;   /* between ranks of one host */
 
 	/* The job runs in another program: do not change the process's signals, its core limit and
 	 * who may read its memory. */

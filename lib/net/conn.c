@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/net/addr.h"
+#include "lib/net/congestion.h"
 #include "lib/net/pacer.h"
 
 #define EVENTS (EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET)
@@ -168,17 +169,6 @@ ssize_t conn_sock_writev(struct conn *c, const struct iovec *iov, int n, struct 
 	return put;
 }
 
-/* A congestion control that paces (bbr does, even on loopback) costs time within one machine: such
- * a connection gets another one. Best effort. */
-static void unpace(int fd)
-{
-	struct addr here = {.len = sizeof here.sa}, there = {.len = sizeof there.sa};
-	if (getsockname(fd, (struct sockaddr *)&here.sa, &here.len) == 0 &&
-	    getpeername(fd, (struct sockaddr *)&there.sa, &there.len) == 0 &&
-	    addr_same_host(&here, &there))
-		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
-}
-
 /* What the kernel knows; zeros if it is no TCP connection. */
 static struct tcp_info tcp_info_of(const struct conn *c)
 {
@@ -223,7 +213,6 @@ int conn_sock_connected(struct conn *c, struct err *err)
 		return err_errno(err, ERR_PEER_LOST, "connect");
 	}
 	(void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
-	unpace(c->fd);
 	c->connected = true;
 	return 1;
 }
@@ -241,15 +230,20 @@ void conn_sock_drain(struct conn *c)
 			break;
 }
 
-int conn_sock_dial(const struct addr *to, struct err *err)
+int conn_sock_dial(const struct addr *to, const char *congestion, struct err *err)
 {
 	int fd = socket(to->sa.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(err, ERR_RESOURCE, "socket");
+	if (congestion)
+		congestion_set(fd, congestion);
 	/* An interrupted connect continues: the next call reports its result. */
 	if (io_retry(connect(fd, (const struct sockaddr *)&to->sa, to->len)) == 0 ||
-	    errno == EINPROGRESS || errno == EALREADY || errno == EISCONN)
+	    errno == EINPROGRESS || errno == EALREADY || errno == EISCONN) {
+		if (!congestion)
+			congestion_unpace(fd, to);
 		return fd;
+	}
 	char text[ADDR_TEXT];
 	err_errno(err, ERR_PEER_LOST, "%s", addr_text(to, true, text));
 	close(fd);

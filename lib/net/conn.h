@@ -162,8 +162,7 @@ int64_t conn_least_round_trip(const struct conn *c);
  * only has no room for more. */
 bool conn_unanswered(const struct conn *c);
 
-/* Has connect() ended? 1: yes; also turns off the kernel's pacing for paths inside this machine; 0:
- * not yet; -1: ERR_PEER_LOST, refused or lost. */
+/* Has connect() ended? 1: yes; 0: not yet; -1: ERR_PEER_LOST, refused or lost. */
 int conn_sock_connected(struct conn *c, struct err *err);
 /* Shut down sending, so that a peer that waits for more bytes, because of a corrupt length, stops
  * waiting. */
@@ -172,8 +171,10 @@ void conn_sock_end(struct conn *c);
  * and an alert that was sent might be lost. */
 void conn_sock_drain(struct conn *c);
 struct addr;
-/* Begin to connect a socket to @to. Returns the descriptor; -1: ERR_RESOURCE, ERR_PEER_LOST. */
-int conn_sock_dial(const struct addr *to, struct err *err);
+/* Begin to connect a socket to @to, with the congestion control @congestion (congestion.h); NULL:
+ * that of the kernel, but none that paces inside this machine. Returns the descriptor; -1:
+ * ERR_RESOURCE, ERR_PEER_LOST. */
+int conn_sock_dial(const struct addr *to, const char *congestion, struct err *err);
 
 /* Plain TCP in frames over @fd, which is connecting or accepted. The connection owns @fd; on
  * failure the caller still does. */

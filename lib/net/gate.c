@@ -8,6 +8,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/net/congestion.h"
 
 /* Connections accepted in one turn. A source's limit is more than twice as high, so the first bytes
  * of a connection are read before later connections can evict it. */
@@ -261,6 +262,11 @@ static void accept_some(struct gate *g)
 		                 SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd >= 0) {
 			g->paused = false;
+			/* Also of those that came before the gate was opened. */
+			if (g->conf.congestion)
+				congestion_set(fd, g->conf.congestion);
+			else
+				congestion_unpace(fd, &from);
 			add_pending(g, fd, &from);
 		} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
 			if (!free_descriptor(g))
@@ -295,6 +301,8 @@ struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 	                                  .find = conf->find,
 	                                  .ctx = conf->ctx};
 	g->transport = transport_of(&g->edge);
+	if (conf->congestion)
+		congestion_set(conf->fd, conf->congestion);
 	g->newest = &g->oldest;
 	if (!g->conf.patience)
 		g->conf.patience = GATE_PATIENCE;

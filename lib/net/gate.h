@@ -30,6 +30,7 @@ struct gate_conf {
 	tls_find_key *find; /* the key of an identity; not used with certificates or plain TCP */
 	struct arena_maps *maps; /* the socket accepts memory lanes; NULL: TCP connections */
 	size_t buffer;           /* bytes, of each connection, as in tls_accept */
+	const char *congestion;  /* as in conn_sock_dial, of the connections that it accepts */
 	int slots;               /* the most pending connections */
 	int per_source; /* the most from one address: at least the ranks of the job, because all may
 	                   have the same address */

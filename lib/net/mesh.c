@@ -230,7 +230,8 @@ static struct conn *dial_lane(const struct edge *e, const struct arena *arena, s
 	                                    .buffer = m->conf.buffer,
 	                                    .to = arena ? &near : &m->conf.addrs[e->peer],
 	                                    .identity = identity,
-	                                    .key = key};
+	                                    .key = key,
+	                                    .congestion = m->conf.congestion};
 	addr_of_lanes(&near, addr_port(&m->conf.addrs[e->peer]), e->peer);
 	make_identity(m, m->conf.rank, e->peer, e->lane, identity);
 	if ((m->conf.tls || arena) && edge_key(e, identity, key) < 0) {
@@ -367,6 +368,7 @@ static struct gate *open_gate(struct mesh *m, int fd, bool lanes, struct err *er
 	        .find = find_key,
 	        .maps = lanes ? &m->maps : NULL,
 	        .buffer = conf->buffer,
+	        .congestion = lanes ? NULL : conf->congestion,
 	        .slots = 2 * conf->size * conf->streams + 64,
 	        .per_source = conf->size * conf->streams + 32,
 	        .admit = admit,

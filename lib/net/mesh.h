@@ -44,6 +44,7 @@ struct mesh_conf {
 	size_t buffer;               /* bytes of each connection's buffer; 0: the default */
 	uint64_t limit_rate;         /* the most bytes per second that all ready edges send together
 	                                (pacer.h); 0: no limit */
+	const char *congestion;      /* of TCP connections, as in conn_sock_dial */
 	void (*on_ready)(void *ctx); /* the result of mesh_state may have changed */
 	/* Called for each edge that is ready or has failed (@conn NULL); a failed edge then fails
 	 * the mesh only if the code is ERR_RESOURCE. NULL: the first failed edge fails the mesh. It

@@ -26,8 +26,9 @@ struct transport_edge {
 	size_t buffer;             /* bytes; of a connection that carries data, as in tls_dial */
 	/* The dialling end: */
 	const struct addr *to;
-	const char *identity; /* the identity that it proves; not used with certificates */
-	const uint8_t *key;   /* [TLS_KEY_BYTES]: the key that proves it */
+	const char *identity;   /* the identity that it proves; not used with certificates */
+	const uint8_t *key;     /* [TLS_KEY_BYTES]: the key that proves it */
+	const char *congestion; /* as in conn_sock_dial; not used by a memory lane */
 	/* The accepting end: */
 	tls_find_key *find; /* gives the key of an identity; not used with certificates */
 	void *ctx;

@@ -13,7 +13,7 @@ static bool usable(const struct transport_edge *e)
 
 static struct conn *dial(const struct transport_edge *e, struct err *err)
 {
-	int fd = conn_sock_dial(e->to, err);
+	int fd = conn_sock_dial(e->to, NULL, err);
 	struct conn *c = NULL;
 	if (fd >= 0)
 		c = conn_shared_dial(fd, e->identity, e->key, e->arena, e->buffer, err);

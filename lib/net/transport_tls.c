@@ -12,7 +12,7 @@ static bool usable(const struct transport_edge *e)
 
 static struct conn *dial(const struct transport_edge *e, struct err *err)
 {
-	int fd = conn_sock_dial(e->to, err);
+	int fd = conn_sock_dial(e->to, e->congestion, err);
 	struct conn *c = fd < 0 ? NULL : tls_dial(e->tls, fd, e->identity, e->key, e->buffer, err);
 	if (!c && fd >= 0)
 		close(fd);

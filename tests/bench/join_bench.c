@@ -188,7 +188,7 @@ static void join(struct rank *r, const struct addr *at)
 	uint8_t opening[GATE_OPENING];
 	struct err err = {0};
 	struct buf b;
-	int fd = conn_sock_dial(at, &err);
+	int fd = conn_sock_dial(at, NULL, &err);
 	struct conn *c = fd >= 0 ? conn_tcp_new(fd, &err) : NULL;
 	if (!c || conn_watch(c, &loop, nothing, NULL, &err) < 0)
 		die("dialling", &err);

@@ -329,7 +329,7 @@ static inline struct conn *say_hello(const struct hello *h)
 	struct err err = {0};
 	uint8_t opening[GATE_OPENING];
 	int64_t end = clock_ns() + PATIENCE;
-	struct conn *c = conn_tcp_new(conn_sock_dial(&at, &err), &err);
+	struct conn *c = conn_tcp_new(conn_sock_dial(&at, NULL, &err), &err);
 	assert_non_null(c);
 	assert_int_equal(conn_watch(c, &loop, nothing, NULL, &err), 0);
 	while (conn_handshake(c, &err) != 1) {

@@ -629,7 +629,7 @@ static void a_refused_connection_is_a_loss(void **state)
 	assert_int_equal(addr_resolve(&at, "127.0.0.1", 0, true, &err), 0);
 	int listener = addr_listen(&at, 0, 0, 4, &err);
 	close(listener);
-	int fd = conn_sock_dial(&at, &err);
+	int fd = conn_sock_dial(&at, NULL, &err);
 	if (fd >= 0) {
 		struct conn *c = conn_tcp_new(fd, &err);
 		watch(c);

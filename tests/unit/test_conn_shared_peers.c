@@ -429,7 +429,7 @@ LANE_TEST(another_user_listens)
 	assert_int_equal(read(ready[0], &byte, 1), 1);
 	close(ready[0]);
 	close(ends[0]);
-	ends[0] = conn_sock_dial(a, &err);
+	ends[0] = conn_sock_dial(a, NULL, &err);
 	assert_true(ends[0] >= 0);
 	make_sender(key, 0);
 	FAILS(handshake(s, &why), ERR_PEER_LOST, "it runs as another user (uid 65534)");

@@ -46,7 +46,7 @@ COORD_TEST(ranks_that_agree_get_the_roster)
 			assert_memory_not_equal(keys[i], keys[k], TLS_KEY_BYTES);
 	/* The listener is gone: the next job of this name can't run into this one. */
 	struct err err = {0};
-	int fd = conn_sock_dial(&at, &err);
+	int fd = conn_sock_dial(&at, NULL, &err);
 	if (fd >= 0) {
 		struct conn *c = conn_tcp_new(fd, &err);
 		int ret;

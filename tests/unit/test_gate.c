@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/net/congestion.h"
 #include "lib/net/gate.h"
 #include "tests/unit/unit.h"
 
@@ -26,7 +28,8 @@ static uint8_t openings[64][GATE_OPENING];
 static int nadmitted;
 static bool closes; /* the gate, with the first who is admitted, or when it is starved */
 static int nstarved;
-static struct rlimit limit; /* of descriptors */
+static const char *congestion; /* of the gate and who comes properly */
+static struct rlimit limit;    /* of descriptors */
 
 static const uint8_t key[TLS_KEY_BYTES] = "the key of both sides of a test";
 
@@ -73,6 +76,7 @@ static void gate_set_up(bool with_tls, int slots, int per_source, int64_t patien
 	        .slots = slots,
 	        .per_source = per_source,
 	        .patience = patience,
+	        .congestion = congestion,
 	        .find = find,
 	        .admit = admit,
 	        .starved = starved,
@@ -91,6 +95,7 @@ static int set_up(void **state)
 	struct err err = {0};
 	nadmitted = nstarved = 0;
 	closes = false;
+	congestion = NULL;
 	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
 		return -1;
 	tls = tls_new(&err);
@@ -163,7 +168,7 @@ static struct conn *come_properly(bool with_tls, const char *identity, const uin
 	uint8_t opening[GATE_OPENING];
 	size_t said = 0;
 	int64_t until = clock_ns() + PATIENCE;
-	int before = nadmitted, fd = conn_sock_dial(&at, err), shaken = 0;
+	int before = nadmitted, fd = conn_sock_dial(&at, congestion, err), shaken = 0;
 	assert_true(fd >= 0);
 	struct conn *c =
 	        with_tls ? tls_dial(tls, fd, identity, with, 0, err) : conn_tcp_new(fd, err);
@@ -189,6 +194,15 @@ static struct conn *come_properly(bool with_tls, const char *identity, const uin
 	return c;
 }
 
+/* Inside this machine nothing paces, unless it has been chosen. */
+static void must_have_congestion(int fd)
+{
+	char name[16] = "";
+	socklen_t len = sizeof name - 1;
+	assert_int_equal(getsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, name, &len), 0);
+	assert_string_equal(name, congestion ? congestion : "reno");
+}
+
 static void must_be_admitted(bool with_tls)
 {
 	struct err err = {0};
@@ -202,6 +216,8 @@ static void must_be_admitted(bool with_tls)
 	assert_memory_equal(openings[n], want, sizeof want);
 	if (with_tls)
 		assert_string_equal(tls_identity(admitted[n]), "alice");
+	must_have_congestion(c->fd);
+	must_have_congestion(admitted[n]->fd);
 	/* The connection is good for more, both ways. */
 	char buf[8];
 	int64_t until = clock_ns() + PATIENCE;
@@ -264,6 +280,27 @@ GATE_TEST(a_source_pays_itself)
 		close(fd[i]);
 }
 
+/* Both ends of a connection have the one that was chosen. */
+GATE_TEST(congestion_control_is_chosen)
+{
+	static const char *const names[] = {"cubic", "bbr"};
+	struct err err = {0};
+	assert_int_equal(congestion_check("reno", &err), 0);
+	assert_int_equal(congestion_check("no-such-name", &err), -1);
+	assert_int_equal(err.code, ERR_USAGE);
+	assert_non_null(strstr(err.text, "'no-such-name'"));
+	assert_non_null(strstr(err.text, " reno"));
+	err_clear(&err);
+	assert_int_equal(congestion_check("reno-and-more-than-15-bytes", &err), -1);
+	err_clear(&err);
+	assert_int_equal(congestion_check("", &err), -1);
+	for (int i = 0; i < 2 && !congestion; i++)
+		if (congestion_check(names[i], &(struct err){0}) == 0)
+			congestion = names[i];
+	gate_set_up(false, 8, 8, 0);
+	must_be_admitted(false);
+}
+
 /* A flood from the address of an honest peer: whose handshake has begun stays, however many come
  * and say nothing, or a little. */
 GATE_TEST(who_has_proved_something_stays)
@@ -271,7 +308,7 @@ GATE_TEST(who_has_proved_something_stays)
 	struct err err = {0};
 	int fd[24];
 	gate_set_up(true, 8, 4, 0);
-	int at_gate = conn_sock_dial(&at, &err);
+	int at_gate = conn_sock_dial(&at, NULL, &err);
 	struct conn *honest = tls_dial(tls, at_gate, "alice", key, 0, &err);
 	assert_int_equal(conn_watch(honest, &loop, nothing, NULL, &err), 0);
 	struct pollfd answer = {.fd = at_gate, .events = POLLIN};
@@ -429,7 +466,7 @@ static struct conn *come_at_once(void)
 {
 	struct err err = {0};
 	uint8_t opening[GATE_OPENING] = {0};
-	struct conn *c = conn_tcp_new(conn_sock_dial(&at, &err), &err);
+	struct conn *c = conn_tcp_new(conn_sock_dial(&at, NULL, &err), &err);
 	assert_non_null(c);
 	c->writable = true;
 	assert_int_equal(conn_handshake(c, &err), 1);

@@ -469,6 +469,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	        .fd = listen_fd,
 	        .tls = conf->tls,
 	        .find = find_key,
+	        .congestion = conf->settings->congestion,
 	        .slots = COORD_PLACES(conf->size),
 	        .per_source = conf->size + 32,
 	        .admit = coord_admit,

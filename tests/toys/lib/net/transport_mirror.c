@@ -85,7 +85,7 @@ static struct conn *take(const struct transport_edge *e, int fd, struct err *err
 
 static struct conn *dial(const struct transport_edge *e, struct err *err)
 {
-	int fd = conn_sock_dial(e->to, err);
+	int fd = conn_sock_dial(e->to, e->congestion, err);
 	struct conn *c = fd < 0 ? NULL : take(e, fd, err);
 	if (!c && fd >= 0)
 		close(fd);
