@@ -38,7 +38,7 @@ table() {
 		    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1
 		               for c in s)
 		inside = False
-		for line in re.sub(r"\033\[[0-9;]*[mJ]", "", ast.literal_eval(sys.argv[3])).split("\r\n"):
+		for line in re.sub(r"\033\[[0-9;]*[mJ]|\r(?!\n)", "", ast.literal_eval(sys.argv[3])).split("\r\n"):
 		    inside = (inside or re.search(sys.argv[1], line)) and not re.search(sys.argv[2], line)
 		    if inside:
 		        print(columns(line), line)

@@ -105,7 +105,7 @@ TEST_WITH(test_convert_values, reseed, NULL)
 
 TEST_WITH(test_identity_keeps_bits, reseed, NULL)
 {
-	static uint64_t src[200], dst[200];
+	static uint64_t src[2000], dst[2000]; /* 100 of the largest type */
 	for (int i = 1; i < DTYPES; i++) {
 		enum dtype t = (enum dtype)i;
 		if (!dtype_size(t)) {
