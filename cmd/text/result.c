@@ -493,7 +493,7 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 		print_preview(r, q);
 	else if (ok && result_shown(o, r->rank))
 		summary(r, q);
-	if (ok && q->delete &&!r->preview && o->verbose >= 0)
+	if (ok && q->deletes && !r->preview && o->verbose >= 0)
 		print_deleted(r);
 	if (ok && r->spent.threads && o->verbose > 0)
 		where_print(r, q);

@@ -354,7 +354,7 @@ static int give_names(void *ctx, struct err *err)
 /* fsync may take long; a fast one is not worth a thread. */
 static bool may_take_long(const struct collective *c)
 {
-	return c->transfer.sink && (update_wanted(c) || c->request->delete ||
+	return c->transfer.sink && (update_wanted(c) || c->request->deletes ||
 	                            !(c->request->no_sync && bytes_of(c) <= INLINE_BYTES));
 }
 

@@ -72,8 +72,8 @@ int agree_facts(struct collective *c, struct intent *in, struct err *err)
 	if (r->kind == COLL_BROADCAST)
 		intent_add(in, "--delta", r->delta ? "given" : "not given");
 	/* What is left out at the root is not removed elsewhere. */
-	if (r->delete &&(request_fact(r, request_setting(r, "include"), in, err) < 0 ||
-	                 request_fact(r, request_setting(r, "exclude"), in, err) < 0))
+	if (r->deletes && (request_fact(r, request_setting(r, "include"), in, err) < 0 ||
+	                   request_fact(r, request_setting(r, "exclude"), in, err) < 0))
 		return -1;
 	if (rules->rooted)
 		number_fact(in, "--root", c->agreed.root);

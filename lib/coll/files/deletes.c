@@ -12,11 +12,16 @@
 #include "lib/data/files/beneath.h"
 #include "lib/data/files/target.h"
 
-/* ---- the round ---- */
+/* ---- the rounds ---- */
+
+/* One for the folders; in the other all wait until all have walked theirs, because a rank that
+ * connects does not wait long. */
+#define ROUNDS 2
 
 bool deletes_exchanges(const struct collective *c)
 {
-	return c->request->delete &&c->agreed.size > 1 && c->transfer.deletes.told < c->agreed.size;
+	return c->request->deletes && c->agreed.size > 1 &&
+	       c->transfer.deletes.told < ROUNDS * c->agreed.size;
 }
 
 static int make_outputs(struct collective *c, struct err *err)
@@ -31,6 +36,8 @@ static int make_outputs(struct collective *c, struct err *err)
 int deletes_take(struct collective *c, int rank, struct view part, struct err *err)
 {
 	struct deletes *d = &c->transfer.deletes;
+	if (d->told >= c->agreed.size)
+		return view_left(&part) ? malformed(err, "ROUND", "folders") : 0;
 	if (make_outputs(c, err) < 0)
 		return -1;
 	d->outputs[rank] = view_u64(&part);
@@ -39,17 +46,17 @@ int deletes_take(struct collective *c, int rank, struct view part, struct err *e
 		return malformed(err, "ROUND", "folders");
 	if (rank == c->agreed.root)
 		d->input = input;
-	d->taken++;
 	return 0;
 }
 
 void deletes_answer(struct collective *c, struct buf *out)
 {
 	struct deletes *d = &c->transfer.deletes;
+	if (d->told++ >= c->agreed.size)
+		return;
 	buf_put_u64(out, d->input);
 	for (int r = 0; r < c->agreed.size; r++)
 		buf_put_u64(out, d->outputs[r]);
-	d->told++;
 }
 
 static uint64_t identity_of(const char *path)
@@ -205,25 +212,12 @@ static int find(void *ctx, struct err *err)
 	                   err);
 }
 
-int deletes_find(struct collective *c, struct err *err)
+static int find_extras(struct collective *c, const char *path, struct err *err)
 {
-	struct deletes *d = &c->transfer.deletes;
-	const char *path = c->transfer.output;
-	struct finding finding = {c, false};
-	if (!c->request->delete)
-		return 0;
-	if (check(c, path, err) < 0)
-		return -1;
-	d->own = identity_of(path);
-	if (c->agreed.rank == c->agreed.root)
-		d->input = identity_of(c->transfer.inputs[0].path);
-	if ((c->agreed.size > 1 && exchange(c, err) < 0) || list_names(c, err) < 0)
-		return -1;
+	struct finding finding = {c, is_below_others(c, path)};
 	if (!writes(c))
 		return 0;
-	if (is_below_others(c, path))
-		finding.ended = true;
-	else if (job_run_in_thread(c->life->job, find, &finding, err) < 0)
+	if (!finding.ended && job_run_in_thread(c->life->job, find, &finding, err) < 0)
 		return -1;
 	if (finding.ended)
 		coll_note(c->life, 0,
@@ -233,12 +227,37 @@ int deletes_find(struct collective *c, struct err *err)
 	return 0;
 }
 
+static int await_all(struct collective *c, struct err *err)
+{
+	struct buf none;
+	buf_init(&none, 0);
+	return coll_await_round(c->life, &none, "a round", NULL, err);
+}
+
+int deletes_find(struct collective *c, struct err *err)
+{
+	struct deletes *d = &c->transfer.deletes;
+	const char *path = c->transfer.output;
+	const bool alone = c->agreed.size == 1;
+	if (!c->request->deletes)
+		return 0;
+	if (check(c, path, err) < 0)
+		return -1;
+	d->own = identity_of(path);
+	if (c->agreed.rank == c->agreed.root)
+		d->input = identity_of(c->transfer.inputs[0].path);
+	if ((!alone && exchange(c, err) < 0) || list_names(c, err) < 0 ||
+	    find_extras(c, path, err) < 0)
+		return -1;
+	return alone ? 0 : await_all(c, err);
+}
+
 /* ---- the end ---- */
 
 int deletes_remove(struct collective *c, struct err *err)
 {
 	struct extras *x = &c->transfer.deletes.extras;
-	if (!c->request->delete)
+	if (!c->request->deletes)
 		return 0;
 	extras_remove(x);
 	if (!x->failed)

@@ -18,13 +18,13 @@ struct deletes {
 	uint64_t own;      /* target_identity of this rank's folder; 0: none */
 	uint64_t input;    /* of the root's input */
 	uint64_t *outputs; /* [size]: of the ranks' folders */
-	int taken, told;   /* on the coordinator: parts and answers of the round */
+	int told;          /* on the coordinator: answers of the rounds */
 };
 
 /* Once the outputs are named: find what is to be removed. ERR_USAGE: the input is no folder, or has
  * no files and --force is not given; the output is no folder of its own. ERR_OUTPUT. */
 int deletes_find(struct collective *, struct err *err);
-/* Is the round not over? Then job_collect and job_answer are: */
+/* Are the rounds not over? Then job_collect and job_answer are: */
 bool deletes_exchanges(const struct collective *);
 int deletes_take(struct collective *, int rank, struct view part, struct err *err);
 void deletes_answer(struct collective *, struct buf *out);

@@ -327,10 +327,10 @@ static int check_files(const struct coll_request *r, struct err *err)
 		return -1;
 	if (r->checksum && !r->update && !r->delta)
 		return err_set(err, ERR_USAGE, "--checksum: needs --update or --delta");
-	if (r->delete &&!r->files.raw_file)
+	if (r->deletes && !r->files.raw_file)
 		return err_set(err, ERR_USAGE,
 		               "--delete: needs --raw-file, and a folder as input and output");
-	if (r->delete &&r->each)
+	if (r->deletes && r->each)
 		return err_set(err, ERR_USAGE, "--delete: takes one folder: remove --each");
 	const char *compares = request_compares(r);
 	if (compares && !r->files.raw_file &&

@@ -82,7 +82,7 @@ struct coll_request {
 	                      sent as differences to it; NULL: none */
 	bool resume;   /* broadcast of files: outputs are written to parts (part.h), and what all
 	                  ranks' parts have is not sent */
-	bool delete;   /* broadcast of a folder: remove what it does not have from the outputs */
+	bool deletes;  /* broadcast of a folder: remove what it does not have from the outputs */
 	bool checksum; /* with update: compare digests, and not sizes and times */
 	bool force;    /* replace the target of an output that is a symbolic link; replace existing
 	                  files whose names another rank chooses */

@@ -111,7 +111,7 @@ S(FILES, "resume", 0, NULL, FLAG, resume, FOR_UPDATE,
   .agree = FOR_UPDATE)
 S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_UPDATE,
   "with --update, compare digests of the files, and not their times", .agree = FOR_UPDATE)
-S(FILES, "delete", 0, NULL, FLAG, delete, FOR_UPDATE,
+S(FILES, "delete", 0, NULL, FLAG, deletes, FOR_UPDATE,
   "with --raw-file and a folder, remove from the output folder the files and folders that the "
   "root's folder does not have, once all ranks have the copy",
   .agree = FOR_UPDATE)
