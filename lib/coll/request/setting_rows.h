@@ -156,9 +156,8 @@ S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR
   "second), 10M (bytes a second)",
   .min = 1024, .max = INT64_MAX)
 S(RESOURCES, "congestion", 0, "NAME", STRING, settings.congestion, FOR_JOIN,
-  "TCP's congestion control for what this rank sends to other ranks, one that its kernel has (see "
-  "/proc/sys/net/ipv4/tcp_available_congestion_control): cubic, bbr (default: that of the kernel; "
-  "reno inside one machine)")
+  "TCP's congestion control for what this rank sends to other ranks, one that its kernel has: "
+  "cubic, bbr (default: that of the kernel; reno inside one machine)")
 S(RESOURCES, "link-rate", 0, "UP[,DOWN]", LINK, settings.link.up, FOR_MOVES | FOR_BENCH,
   "rate at which this rank's host sends to other hosts and, if it differs, receives, for the "
   "choice of the algorithm, and of compression: 1Gbit, 200Mbit,1Gbit (default: that of its "
