@@ -9,7 +9,7 @@
 #include "lib/base/text.h"
 
 #define GRACE_NS (5 * NS_PER_SEC) /* for the others to end by themselves after a failure */
-#define TERM_NS  (2 * NS_PER_SEC) /* for a program, from SIGTERM to SIGKILL */
+#define TERM_NS  (2 * NS_PER_SEC) /* from SIGTERM to SIGKILL, for ranks that write no files */
 #define CUT_NS   (2 * NS_PER_SEC) /* for a SIGKILL to reach another host */
 #define SAY_NS   (1 * NS_PER_SEC) /* who ends within that time needs no message */
 
@@ -92,8 +92,8 @@ static int64_t time_for(const struct run *r, enum ending stage)
 	switch (stage) {
 	case ENDING_BY_THEMSELVES:
 		return GRACE_NS;
-	case ENDING_BY_TERM: /* a rank of a collective waits for its disk, then removes its files */
-		return r->program ? TERM_NS : r->silence;
+	case ENDING_BY_TERM: /* a rank waits for its disk, then removes its temporary files */
+		return r->writes ? r->silence : TERM_NS;
 	case ENDING_BY_KILL:
 		return r->hosts.nhosts ? CUT_NS : INT64_MAX;
 	default:
