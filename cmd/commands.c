@@ -134,9 +134,10 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 		options_help(cmd, stdout);
 		return 0;
 	}
-	/* In a job a closed pipe must be an error of write(); a command that only prints ends by
-	 * the signal, as other programs in a pipeline do. */
-	if (cmd->job != NO_JOB || command_groups(cmd) & (FOR_RUN | FOR_SERVE | FOR_CA | FOR_INVITE))
+	/* In a job, and where files are removed, a closed pipe must be an error of write(); a
+	 * command that only prints ends by the signal, as other programs in a pipeline do. */
+	if (cmd->job != NO_JOB ||
+	    command_groups(cmd) & (FOR_RUN | FOR_SERVE | FOR_CA | FOR_INVITE | FOR_CLEAN))
 		signal(SIGPIPE, SIG_IGN);
 	/* Needed for connections to many ranks and for the files of a set. */
 	if (command_groups(cmd) & (FOR_JOIN | FOR_INPUT))
