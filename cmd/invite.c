@@ -5,7 +5,6 @@
  */
 #include "cmd/commands.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "cmd/run/run_rank.h"
+#include "cmd/text/shell.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
@@ -199,21 +199,6 @@ static int start_command(struct invite *v, struct err *err)
 
 /* ---- what it prints ---- */
 
-static void print_word(FILE *f, const char *word)
-{
-	bool plain = *word;
-	for (const char *c = word; *c; c++)
-		plain &= isalnum((unsigned char)*c) || strchr("%+,-./:=@_", *c);
-	if (plain) {
-		fprintf(f, " %s", word);
-		return;
-	}
-	fputs(" '", f);
-	for (const char *c = word; *c; c++)
-		fputs(*c == '\'' ? "'\\''" : (char[]){*c, '\0'}, f);
-	fputc('\'', f);
-}
-
 /* This rank is the root unless COMMAND says who is; the others do not know their numbers yet. */
 static bool needs_root(const struct invite *v)
 {
@@ -244,7 +229,7 @@ static int announce(struct invite *v)
 		            others, when);
 		fprintf(stderr, "COLLCTL_TICKET=%s collctl", v->text);
 		for (int i = 0; i < v->argc; i++)
-			print_word(stderr, v->argv[i]);
+			shell_print_word(stderr, v->argv[i]);
 		if (needs_root(v))
 			fputs(" --root 0", stderr);
 		fputc('\n', stderr);

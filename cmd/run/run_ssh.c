@@ -16,6 +16,7 @@
 #include "cmd/run/run_internal.h"
 #include "cmd/run/run_rank.h"
 #include "cmd/text/bar.h"
+#include "cmd/text/shell.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
 #include "lib/base/text.h"
@@ -139,24 +140,6 @@ static const char *ssh_of(const struct run *r)
 	return r->o->ssh ? r->o->ssh : SSH;
 }
 
-/* As a shell would read it. */
-static void print_word(const char *word)
-{
-	const char *plain =
-	        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%{}";
-	if (*word && !word[strspn(word, plain)]) {
-		printf(" %s", word);
-		return;
-	}
-	fputs(" '", stdout);
-	for (; *word; word++)
-		if (*word == '\'')
-			fputs("'\\''", stdout);
-		else
-			putchar(*word);
-	putchar('\'');
-}
-
 void ssh_print(const struct run *r)
 {
 	for (int i = 0; i < r->size; i++) {
@@ -165,13 +148,14 @@ void ssh_print(const struct run *r)
 			char *command = remote_command(r, i);
 			char host[4 * ADDR_TEXT];
 			printf(" %s", ssh_of(r));
-			print_word(text_escape(host, sizeof host, host_of(r, i)->name));
-			print_word(command ? command : "?");
+			shell_print_word(stdout,
+			                 text_escape(host, sizeof host, host_of(r, i)->name));
+			shell_print_word(stdout, command ? command : "?");
 			fputs(" for", stdout);
 			free(command);
 		}
 		for (int k = 0; k < r->argc; k++)
-			print_word(r->argv[k]);
+			shell_print_word(stdout, r->argv[k]);
 		putchar('\n');
 	}
 }
