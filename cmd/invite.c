@@ -46,34 +46,10 @@ struct invite {
 
 /* ---- the ticket ---- */
 
-/* If --listen is one address, others can use only that. */
-static int add_listener(struct ticket *t, const struct store_server *store, struct err *err)
+/* "HOST[:PORT]" */
+static int add_advertised(struct ticket *t, const char *given, struct err *err)
 {
-	struct addr a;
-	int port;
-	if (addr_split(store_server_address(store), t->addresses[0], ADDR_TEXT, &port, err) < 0 ||
-	    addr_resolve(&a, t->addresses[0], port, true, err) < 0)
-		return -1;
-	t->naddresses = addr_is_any(&a) ? 0 : 1;
-	return 0;
-}
-
-/* Take the host of --advertise, "HOST[:PORT]", else of --listen, else this machine's addresses. */
-static int find_addresses(struct invite *v, struct err *err)
-{
-	struct ticket *t = &v->ticket;
-	const char *given = v->o->request.settings.addresses.advertise;
 	int port = -1;
-	t->port = store_server_port(v->store);
-	if (!given && add_listener(t, v->store, err) < 0)
-		return -1;
-	if (!given && t->naddresses == 0) {
-		t->naddresses = addr_list_own(t->addresses, TICKET_ADDRESSES);
-		if (t->naddresses == 0)
-			strcpy(t->addresses[t->naddresses++], "127.0.0.1");
-	}
-	if (!given)
-		return 0;
 	if (addr_split(given, t->addresses[0], sizeof t->addresses[0], &port, err) < 0)
 		return -1;
 	if (!t->addresses[0][0])
@@ -82,6 +58,28 @@ static int find_addresses(struct invite *v, struct err *err)
 		t->port = port;
 	t->naddresses = 1;
 	return 0;
+}
+
+/* The address of --listen, if others can use only that, else this machine's addresses. */
+static int add_own(struct ticket *t, const struct store_server *store, struct err *err)
+{
+	struct addr a;
+	int port;
+	if (addr_split(store_server_address(store), t->addresses[0], ADDR_TEXT, &port, err) < 0 ||
+	    addr_resolve(&a, t->addresses[0], port, true, err) < 0)
+		return -1;
+	t->naddresses = addr_is_any(&a) ? addr_list_own(t->addresses, TICKET_ADDRESSES) : 1;
+	if (t->naddresses == 0)
+		strcpy(t->addresses[t->naddresses++], "127.0.0.1");
+	return 0;
+}
+
+static int find_addresses(struct invite *v, struct err *err)
+{
+	const char *advertise = v->o->request.settings.addresses.advertise;
+	v->ticket.port = store_server_port(v->store);
+	return advertise ? add_advertised(&v->ticket, advertise, err)
+	                 : add_own(&v->ticket, v->store, err);
 }
 
 static int make_ticket(struct invite *v, struct err *err)
@@ -116,7 +114,7 @@ static int serve(struct invite *v, struct err *err)
 	return v->store ? 0 : -1;
 }
 
-/* Tell who comes from now on that the ticket is @why, a RECORD_*. */
+/* From now on a rank that comes learns that the ticket is @why, a RECORD_*. */
 static int refuse_others(struct invite *v, const char *why, struct err *err)
 {
 	char job[TICKET_JOB], key[TICKET_JOB + 16];
@@ -220,7 +218,7 @@ static int announce(struct invite *v)
 	struct tm tm;
 	strftime(when, sizeof when, v->o->valid < DAY ? "%H:%M:%S" : "%F %T",
 	         localtime_r(&end, &tm));
-	if (v->o->json && !v->argc)
+	if (v->o->json)
 		return report_json(json_pack("{s:s,s:b,s:s,s:i,s:I}", "command", "invite", "ok", 1,
 		                             "ticket", v->text, "size", v->ticket.size, "expires",
 		                             (json_int_t)v->ticket.expires));
@@ -258,8 +256,7 @@ static int take_signal(struct invite *v)
 	}
 	if (!v->command)
 		return 128 + (int)info.ssi_signo;
-	/* A terminal sends ^C to both. */
-	if (info.ssi_signo != SIGINT || !isatty(STDIN_FILENO))
+	if (info.ssi_code != SI_KERNEL) /* a terminal sends ^C to both */
 		kill(v->command, (int)info.ssi_signo);
 	return -1;
 }
@@ -344,7 +341,5 @@ int cmd_invite(const struct command *cmd, struct options *o, int argc, char **ar
 		close(v.epoll);
 	if (v.signals >= 0)
 		close(v.signals);
-	return err.code ? report_failure(cmd->name, o->json && code < 0 && !v.argc, &err, -1,
-	                                 "start")
-	                : code;
+	return err.code ? report_failure(cmd->name, o->json && code < 0, &err, -1, "start") : code;
 }

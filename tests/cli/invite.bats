@@ -151,6 +151,8 @@ assert (numpy.load("all of them.npy") == numpy.concatenate([numpy.load("in.0.npy
 	assert_output --partial 'names no host'
 	run -2 collctl invite -n 2 --json -- barrier
 	assert_output --partial 'give --json after barrier'
+	run -2 --separate-stderr collctl invite -n 2 --json -- barrier
+	jq -e '.command == "invite" and .ok == false and .error.code == 2' <<<"$output"
 	# The ticket replaces what the environment says of the meeting; a far end has its date.
 	COLLCTL_SIZE=3 COLLCTL_JOB=j COLLCTL_RENDEZVOUS=http://127.0.0.1:1 COLLCTL_SECRET_FILE=nosuch \
 		collctl invite -n 1 --advertise 127.0.0.1 --valid 48h -- barrier 2>far.err
