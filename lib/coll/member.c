@@ -99,32 +99,54 @@ static int check_alone(const struct job_settings *s, const struct ticket *t, str
 	return 0;
 }
 
-static int find_ticket(struct member *m, const struct job_settings *s, struct err *err)
+/* What may serve a ticket's store, for a hint. */
+static void note_inviter(struct member *m, const struct ticket *t)
+{
+	const time_t end = (time_t)t->expires;
+	char when[64] = "";
+	struct tm tm;
+	if (clock_wall_ns() / NS_PER_SEC >= end)
+		strftime(when, sizeof when, ", whose ticket expired at %F %T by the clock here,",
+		         localtime_r(&end, &tm));
+	snprintf(m->served_by, sizeof m->served_by, "'collctl invite'%s", when);
+	m->conf.served_by = m->served_by;
+	m->conf.invited = true;
+}
+
+/* If there is a ticket: take the secret and the token from it, and put the rest into the
+ * settings. */
+static int find_ticket(struct member *m, struct job_settings *s, struct err *err)
 {
 	char token[TICKET_TOKEN];
+	struct ticket t;
 	char *text = ticket_text(s, err);
 	if (!text)
 		return err->code ? -1 : 0;
 	hide(s);
-	int ret = ticket_decode(&m->ticket, text, err);
+	int ret = ticket_decode(&t, text, err);
 	wipe_free(text);
-	if (ret < 0 || crypto_begin(err) < 0 || check_alone(s, &m->ticket, err) < 0 ||
-	    ticket_secret(&m->ticket, &m->secret, err) < 0 ||
-	    ticket_token(&m->ticket, token, err) < 0)
-		return -1;
-	m->token = err_strdup(token, "the token", err);
+	if (ret == 0 && crypto_begin(err) == 0 && check_alone(s, &t, err) == 0 &&
+	    ticket_secret(&t, &m->secret, err) == 0 && ticket_token(&t, token, err) == 0) {
+		m->conf.secret = &m->secret;
+		m->token = err_strdup(token, "the token", err);
+		ticket_job(&t, m->ticket_name);
+	}
 	wipe(token, sizeof token);
-	wipe(m->ticket.key, sizeof m->ticket.key);
-	m->has_ticket = true;
-	m->conf.secret = &m->secret;
-	ticket_job(&m->ticket, m->ticket_name);
-	ticket_reach(&m->ticket, REACH_TIME, m->ticket_url, sizeof m->ticket_url);
-	return m->token ? 0 : -1;
+	wipe(t.key, sizeof t.key);
+	if (!m->token)
+		return -1;
+	note_inviter(m, &t);
+	ticket_reach(&t, REACH_TIME, m->ticket_url, sizeof m->ticket_url);
+	s->size = t.size;
+	s->rank = s->rank == -1 ? SETTINGS_RANK_AUTO : s->rank;
+	s->job = m->ticket_name;
+	s->rendezvous = m->ticket_url;
+	return 0;
 }
 
 static int find_secret(struct member *m, const struct job_settings *s, struct err *err)
 {
-	if (m->has_ticket)
+	if (m->conf.secret) /* a ticket's */
 		return 0;
 	char *text = secret_variable(s, "COLLCTL_SECRET", err);
 	int ret = -1;
@@ -246,7 +268,7 @@ static int check_own_certificate(struct member *m, const struct job_settings *s,
 static int find_token(struct member *m, const struct job_settings *s, struct err *err)
 {
 	char line[TOKEN_MAX];
-	if (m->has_ticket)
+	if (m->token) /* a ticket's */
 		return 0;
 	m->token = secret_variable(s, "COLLCTL_STORE_TOKEN", err);
 	if (err->code)
@@ -283,8 +305,8 @@ static int find_rank(struct member *m, const struct job_settings *s, struct err 
 {
 	const struct launch *launch = &m->launch;
 	struct job_conf *c = &m->conf;
-	c->rank = m->has_ticket && s->rank == -1 ? SETTINGS_RANK_AUTO : s->rank;
-	c->size = m->has_ticket ? m->ticket.size : s->size > 0 ? s->size : 0;
+	c->rank = s->rank;
+	c->size = s->size > 0 ? s->size : 0;
 	if (c->rank == -1 || !c->size) {
 		const struct err *bad = &launch->conflict;
 		if (bad->code)
@@ -325,20 +347,6 @@ static int find_rank(struct member *m, const struct job_settings *s, struct err 
 	return 0;
 }
 
-static void use_ticket(struct member *m)
-{
-	const time_t end = (time_t)m->ticket.expires;
-	char when[64] = "";
-	struct tm tm;
-	if (clock_wall_ns() / NS_PER_SEC >= end)
-		strftime(when, sizeof when, ", whose ticket expired at %F %T by the clock here,",
-		         localtime_r(&end, &tm));
-	m->conf.invited = true;
-	snprintf(m->served_by, sizeof m->served_by, "'collctl invite'%s", when);
-	m->conf.served_by = m->served_by;
-	m->conf.rendezvous = m->ticket_url;
-}
-
 static int find_rendezvous(struct member *m, const struct job_settings *s, struct err *err)
 {
 	const bool ask = !s->ignore_environment;
@@ -346,15 +354,11 @@ static int find_rendezvous(struct member *m, const struct job_settings *s, struc
 	const char *coordinator = ask ? getenv(COORDINATOR) : NULL;
 	struct job_conf *c = &m->conf;
 	c->listen_fd = -1;
-	if (m->has_ticket) {
-		use_ticket(m);
-		return 0;
-	}
 	if (s->rendezvous && s->hostfile)
 		return err_set(err, ERR_USAGE, "--rendezvous and --hostfile exclude each other");
 	if (s->rendezvous) {
 		c->rendezvous = s->rendezvous;
-		if (strncmp(s->rendezvous, "http", 4) == 0)
+		if (!c->served_by && strncmp(s->rendezvous, "http", 4) == 0)
 			c->served_by = "'collctl serve'";
 	} else if (s->hostfile) {
 		if (hostfile_find(&m->hosts, s->hostfile, false, err) < 0)
@@ -390,8 +394,8 @@ static int check_name(const char *name, struct err *err)
 static int find_name(struct member *m, const struct job_settings *s, struct err *err)
 {
 	struct job_conf *c = &m->conf;
-	c->name = m->has_ticket ? m->ticket_name : s->job ? s->job : "default";
-	if (!m->has_ticket && !s->job && m->launch.id[0]) {
+	c->name = s->job ? s->job : "default";
+	if (!s->job && m->launch.id[0]) {
 		c->name = m->launch.id;
 		c->name_from = m->launch.id_from;
 		memcpy(c->launch_tag, m->launch.tag, sizeof c->launch_tag);
@@ -399,14 +403,16 @@ static int find_name(struct member *m, const struct job_settings *s, struct err 
 	return check_name(c->name, err);
 }
 
-int member_init(struct member *m, const struct job_settings *s, struct err *err)
+int member_init(struct member *m, const struct job_settings *given, struct err *err)
 {
+	struct job_settings with_ticket = *given;
+	const struct job_settings *const s = &with_ticket;
 	memset(m, 0, sizeof *m);
-	m->conf.settings = s;
+	m->conf.settings = given;
 	find_launch(&m->launch, s);
 	if (check_tls_options(s, err) < 0 ||
 	    (s->congestion && congestion_check(s->congestion, err) < 0) ||
-	    find_ticket(m, s, err) < 0 || find_rendezvous(m, s, err) < 0 ||
+	    find_ticket(m, &with_ticket, err) < 0 || find_rendezvous(m, s, err) < 0 ||
 	    find_rank(m, s, err) < 0 || find_name(m, s, err) < 0 ||
 	    check_own_certificate(m, s, err) < 0 || find_secret(m, s, err) < 0 ||
 	    find_token(m, s, err) < 0 || crypto_begin(err) < 0) {

@@ -16,8 +16,6 @@ struct member {
 	char *tls_files[4]; /* names: certificate, key, CA, revocation lists */
 	struct hostfile hosts;
 	char *token;
-	bool has_ticket;
-	struct ticket ticket;
 	char ticket_name[TICKET_JOB], ticket_url[ADDR_TEXT + 32];
 	char served_by[128];
 };
