@@ -7,10 +7,11 @@
 #include "lib/base/buf.h"
 #include "lib/data/files/outfile.h"
 #include "lib/links/clique.h"
+#include "lib/sched/placement.h"
 
 static int host_of(const struct check_hosts *c, int rank)
 {
-	return c->host ? c->host[rank] : rank;
+	return host_of_rank(c->host, rank);
 }
 
 static const char *name_of(const struct check_hosts *c, int rank)

@@ -5,6 +5,7 @@
 #include "lib/base/clock.h"
 #include "lib/coll/task.h"
 #include "lib/price/tuning.h"
+#include "lib/sched/placement.h"
 
 struct network_found coll_link(const struct coll *c)
 {
@@ -27,9 +28,9 @@ int coll_find_network(const struct coll *c, const int *host, const struct select
 
 	if (!names)
 		return -1;
-	network_add(n, host ? host[c->rank] : c->rank, &own);
+	network_add(n, host_of_rank(host, c->rank), &own);
 	for (int r = 0; r < c->size; r++) {
-		const int h = host ? host[r] : r;
+		const int h = host_of_rank(host, r);
 		names[h] = job_host(c->job, r);
 		network_add_round_trip(n, h, (double)job_round_trip(c->job, r) / NS_PER_SEC);
 	}

@@ -138,7 +138,7 @@ static void share_out(const struct coll_args *a, uint32_t *of, int *ranks, uint3
 	const bool all = a->ordered || a->joint;
 
 	for (int r = a->size - 1; r >= 0; r--) {
-		const int h = a->host ? a->host[r] : r, left = ranks[h]--;
+		const int h = host_of_rank(a->host, r), left = ranks[h]--;
 
 		share[r] = left == 1 ? of[h] : all ? of[h] / (uint32_t)left : 0;
 		of[h] -= share[r];
@@ -148,7 +148,7 @@ static void share_out(const struct coll_args *a, uint32_t *of, int *ranks, uint3
 int network_shares(const struct network *n, const struct coll_args *a, uint32_t *share,
                    struct err *err)
 {
-	const int hosts = a->host ? hosts_count(a) : a->size;
+	const int hosts = hosts_or_ranks(a->host, a->size);
 	double *rate = err_calloc((size_t)hosts, sizeof *rate, "the hosts", err);
 	uint32_t *of = err_calloc((size_t)hosts, sizeof *of, "the hosts", err);
 	int *ranks = err_calloc((size_t)hosts, sizeof *ranks, "the hosts", err);
@@ -159,7 +159,7 @@ int network_shares(const struct network *n, const struct coll_args *a, uint32_t 
 			rate[h] = n && n->uneven ? 1 / larger(n->port[h].egress, n->port[h].ingress)
 			                         : 1;
 		for (int r = 0; r < a->size; r++)
-			ranks[a->host ? a->host[r] : r]++;
+			ranks[host_of_rank(a->host, r)]++;
 		fill_shares(rate, hosts, of);
 		share_out(a, of, ranks, share);
 		ret = 0;

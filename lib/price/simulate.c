@@ -385,7 +385,7 @@ static struct price_port port_of(const struct sim *sim, uint32_t rank)
 
 	if (!m->ports)
 		return (struct price_port){m->egress, m->ingress};
-	return m->ports[sim->host ? (uint32_t)sim->host[rank] : rank];
+	return m->ports[host_of_rank(sim->host, (int)rank)];
 }
 
 /* Seconds per byte on the core. */

@@ -36,11 +36,6 @@ static void raise_to(uint64_t *most, uint64_t x)
 	*most = x > *most ? x : *most;
 }
 
-static int host_of(const struct tally *t, int rank)
-{
-	return t->host ? t->host[rank] : rank;
-}
-
 /* The times at the ports of host @h, with what is counted so far. */
 static void time_host(struct tally *t, int h)
 {
@@ -53,12 +48,12 @@ static void time_host(struct tally *t, int h)
 
 static void count_rank(struct tally *t, const struct sched *s)
 {
-	const int here = host_of(t, s->rank);
+	const int here = host_of_rank(t->host, s->rank);
 	uint64_t sent = 0, received = 0, pieces = 0;
 
 	for (uint32_t i = 0; i < s->nsteps; i++) {
 		const struct sched_step *st = &s->steps[i];
-		const bool out = st->peer >= 0 && host_of(t, st->peer) != here;
+		const bool out = st->peer >= 0 && host_of_rank(t->host, st->peer) != here;
 
 		t->out->messages += st->op == SCHED_SEND;
 		pieces += st->op == SCHED_SEND && out;
@@ -102,7 +97,7 @@ static void choose_hosts(const struct tally *t, const struct coll_args *a, int h
 	int largest = 0, out = 0, in = 0;
 
 	for (int r = 0; r < a->size; r++)
-		ranks[host_of(t, r)]++;
+		ranks[host_of_rank(t->host, r)]++;
 	for (int h = 0; h < hosts; h++) {
 		largest = ranks[h] > ranks[largest] ? h : largest;
 		chosen[h] = a->size <= (t->ports ? TRAFFIC_PORTS : TRAFFIC_ALL);
@@ -113,7 +108,7 @@ static void choose_hosts(const struct tally *t, const struct coll_args *a, int h
 	}
 	chosen[out] = chosen[in] = true;
 	chosen[0] = chosen[hosts / 2] = chosen[hosts - 1] = true;
-	chosen[largest] = chosen[host_of(t, a->root)] = true;
+	chosen[largest] = chosen[host_of_rank(t->host, a->root)] = true;
 }
 
 static bool count_emitted(struct tally *t, const struct coll_algorithm *alg, struct coll_args a)
@@ -130,7 +125,7 @@ static bool count_emitted(struct tally *t, const struct coll_algorithm *alg, str
 bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args,
                 const struct price_port *ports, struct traffic *out)
 {
-	const int hosts = args->host ? hosts_count(args) : args->size;
+	const int hosts = hosts_or_ranks(args->host, args->size);
 	uint64_t *ranks = calloc((size_t)hosts + 1, sizeof(*ranks));
 	bool *chosen = calloc((size_t)hosts + 1, sizeof(*chosen));
 	struct coll_args a = *args;
@@ -142,7 +137,7 @@ bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args,
 	a.ninputs = 1;
 	a.noutputs = a.devices = 0;
 	for (a.rank = 0; ok && a.rank < a.size; a.rank++)
-		if (chosen[host_of(&t, a.rank)])
+		if (chosen[host_of_rank(t.host, a.rank)])
 			ok = count_emitted(&t, alg, a);
 	tally_release(&t);
 	free(ranks);

@@ -14,6 +14,11 @@ int hosts_count(const struct coll_args *a)
 	return n;
 }
 
+int hosts_or_ranks(const int *host, int size)
+{
+	return host ? hosts_count(&(struct coll_args){.size = size, .host = host}) : size;
+}
+
 bool hosts_shared(const struct coll_args *a)
 {
 	const int n = hosts_count(a);

@@ -8,6 +8,12 @@
 
 /* The number of hosts; 0: unknown. */
 int hosts_count(const struct coll_args *a);
+/* Where @host is NULL, each rank counts as a host. */
+static inline int host_of_rank(const int *host, int rank)
+{
+	return host ? host[rank] : rank;
+}
+int hosts_or_ranks(const int *host, int size);
 /* Are there several hosts, of which at least one has several ranks? */
 bool hosts_shared(const struct coll_args *a);
 

@@ -5,6 +5,7 @@
 #include "lib/coll/collective.h"
 #include "lib/data/kernels/reduce.h"
 #include "lib/job/ranks.h"
+#include "lib/sched/placement.h"
 
 #define GROUPS 8 /* of hosts with equal links that are listed */
 
@@ -34,15 +35,14 @@ static void rates_text(const struct network_found *f, bool any, char *text, size
 /* The ranks on hosts whose links are as that of host @h. */
 static void note_group(const struct collective *c, int level, int h, bool any)
 {
-	const struct planner *p = &c->planner;
-	const struct network_host *host = p->network.host;
+	const struct network_host *host = c->planner.network.host;
 	char ranks[160], rates[256];
 	struct rank_list list;
 	int n = 0;
 
 	rank_list_init(&list, ranks, sizeof ranks);
 	for (int r = 0; r < c->agreed.size; r++)
-		if (same(&host[planner_host(p, r)].found, &host[h].found)) {
+		if (same(&host[host_of_rank(c->agreed.host, r)].found, &host[h].found)) {
 			rank_list_add(&list, r);
 			n++;
 		}

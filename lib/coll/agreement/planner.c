@@ -65,20 +65,14 @@ static int init_vector(const struct planner *p, struct planned *v, struct err *e
 	return v->all_rows && (v->counts || !cuts) ? 0 : -1;
 }
 
-int planner_host(const struct planner *p, int rank)
-{
-	return p->agreed->host ? p->agreed->host[rank] : rank;
-}
-
 int planner_init(struct planner *p, struct err *err)
 {
 	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->size;
-	const struct coll_args args = {.size = p->agreed->size, .host = p->agreed->host};
 	p->keeps_order = true;
 	p->most_inputs = 1;
 	p->nvectors = p->agreed->nvectors;
-	if (network_init(&p->network, args.host ? hosts_count(&args) : args.size, p->tuning, err) <
-	    0)
+	if (network_init(&p->network, hosts_or_ranks(p->agreed->host, p->agreed->size), p->tuning,
+	                 err) < 0)
 		return -1;
 	p->vectors = err_calloc(n, sizeof *p->vectors, "the plan", err);
 	p->reads = err_calloc(size, sizeof *p->reads, "the plan", err);
@@ -170,7 +164,7 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 		p->inputs[rank] = ninputs;
 	if (ninputs > p->most_inputs)
 		p->most_inputs = ninputs;
-	network_add(&p->network, planner_host(p, rank), &o->link);
+	network_add(&p->network, host_of_rank(p->agreed->host, rank), &o->link);
 	if (streams > p->streams)
 		p->streams = streams;
 	return request_any_rows(p->request) ? take_arrays(p, rank, &o->content, err) : 0;

@@ -49,8 +49,6 @@ struct planner {
 int planner_init(struct planner *, struct err *err);
 void planner_release(struct planner *);
 
-/* The number of @rank's host in the network. */
-int planner_host(const struct planner *, int rank);
 /* Add the offer of @rank; call it in rank order. @ninputs, @streams: of its intent. The planner
  * takes ownership of some parts, which it removes from *@offer. Only the memory of offer->claims
  * must outlive the planner. ERR_INTEGRITY: the offer does not fit the job. */

@@ -17,9 +17,7 @@
 int bench_network(struct network *n, const int *host, int size, const struct intent *const *intents,
                   bool tuned, struct err *err)
 {
-	const struct coll_args args = {.size = size, .host = host};
-
-	if (network_init(n, host ? hosts_count(&args) : size, tuned, err) < 0)
+	if (network_init(n, hosts_or_ranks(host, size), tuned, err) < 0)
 		return -1;
 	for (int r = 0; r < size; r++) {
 		struct network_found link;
@@ -27,7 +25,7 @@ int bench_network(struct network *n, const int *host, int size, const struct int
 
 		if (message_get_all(&network_found_message, &link, intents[r]->details, &why) < 0)
 			return err_rank(err, why.code, r, "%s", why.text);
-		network_add(n, host ? host[r] : r, &link);
+		network_add(n, host_of_rank(host, r), &link);
 	}
 	return 0;
 }
