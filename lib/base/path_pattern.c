@@ -56,3 +56,15 @@ bool path_matches(const char *pattern, const char *path, bool folder)
 			return true;
 	return false;
 }
+
+bool path_matches_any(const char *const *patterns, int n, const char *path, bool folder, bool *used)
+{
+	bool any = false;
+	for (int i = 0; i < n; i++)
+		if (path_matches(patterns[i], path, folder)) {
+			any = true;
+			if (used)
+				used[i] = true;
+		}
+	return any;
+}

@@ -9,5 +9,8 @@
  * components. A pattern that begins with '/' matches from the top, another from any component on;
  * one that ends in '/' matches folders alone. The path itself matches too. */
 bool path_matches(const char *pattern, const char *path, bool folder);
+/* Does one of the @n patterns match? Sets used[i], unless @used is NULL, of each that does. */
+bool path_matches_any(const char *const *patterns, int n, const char *path, bool folder,
+                      bool *used);
 
 #endif

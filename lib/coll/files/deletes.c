@@ -114,25 +114,17 @@ static bool is_listed(void *ctx, const char *path)
 	return bsearch(&path, d->names, d->nnames, sizeof *d->names, by_name) != NULL;
 }
 
-static bool matches(const char *const *patterns, int n, const char *path, bool folder)
-{
-	for (int i = 0; i < n; i++)
-		if (path_matches(patterns[i], path, folder))
-			return true;
-	return false;
-}
-
 static bool is_shut(void *ctx, const char *path)
 {
 	const struct input_options *o = &((const struct collective *)ctx)->request->files;
-	return matches(o->exclude, o->nexclude, path, true);
+	return path_matches_any(o->exclude, o->nexclude, path, true, NULL);
 }
 
 static bool is_protected(void *ctx, const char *path, bool folder)
 {
 	const struct input_options *o = &((const struct collective *)ctx)->request->files;
-	return matches(o->exclude, o->nexclude, path, folder) ||
-	       (o->ninclude && !matches(o->include, o->ninclude, path, folder));
+	return path_matches_any(o->exclude, o->nexclude, path, folder, NULL) ||
+	       (o->ninclude && !path_matches_any(o->include, o->ninclude, path, folder, NULL));
 }
 
 /* Is the folder @id the root's input, or one that another rank writes and this rank does not? Ranks

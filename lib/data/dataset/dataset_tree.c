@@ -29,31 +29,18 @@ static int walk(struct tree *t, int fd, const char *name, struct err *err);
 
 /* ---- which names are chosen ---- */
 
-/* Sets used[i], unless @used is NULL, of each pattern that matches. */
-static bool matches_any(const char *const *patterns, int n, const char *name, bool folder,
-                        bool *used)
-{
-	bool any = false;
-	for (int i = 0; i < n; i++)
-		if (path_matches(patterns[i], name, folder)) {
-			any = true;
-			if (used)
-				used[i] = true;
-		}
-	return any;
-}
-
 static bool is_excluded(const struct dataset *d, const char *name, bool folder, bool *used)
 {
 	const struct dataset_patterns *p = &d->names;
-	return matches_any(p->exclude, p->nexclude, name, folder, used ? used + p->ninclude : NULL);
+	return path_matches_any(p->exclude, p->nexclude, name, folder,
+	                        used ? used + p->ninclude : NULL);
 }
 
 /* A folder that is not included may hold what is. */
 static bool is_included(const struct dataset *d, const char *name, bool folder, bool *used)
 {
 	const struct dataset_patterns *p = &d->names;
-	return !p->ninclude || matches_any(p->include, p->ninclude, name, folder, used);
+	return !p->ninclude || path_matches_any(p->include, p->ninclude, name, folder, used);
 }
 
 static int check_used(const struct tree *t, struct err *err)
