@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "lib/base/entry.h"
 #include "lib/base/path.h"
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
@@ -281,7 +282,7 @@ char *files_in_folder(const char *folder, const char *path, struct err *err)
 	if (!own)
 		return NULL;
 	const char *name = path_name(own);
-	if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
+	if (!*name || entry_is_dots(name))
 		err_set(err, ERR_USAGE,
 		        "%s: with --each, give the folder by its name: the output has the same "
 		        "name",

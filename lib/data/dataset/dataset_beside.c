@@ -1,12 +1,12 @@
 #include "lib/data/dataset/dataset_beside.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 
+#include "lib/base/entry.h"
 #include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/data/dataset/dataset_internal.h"
@@ -53,11 +53,6 @@ bool dataset_beside_name(const char *name)
 static int is_entry(const struct dirent *e)
 {
 	return e->d_name[0] != '.';
-}
-
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
 }
 
 /* Does the dataset read this file? */
@@ -107,7 +102,7 @@ int beside_list(struct beside *b, const struct dataset *d, struct err *err)
 	                                    : path_folder(d->path, err);
 	if (!b->folder)
 		return -1;
-	const int n = scandir(b->folder, &list, is_entry, by_bytes);
+	const int n = scandir(b->folder, &list, is_entry, entry_by_bytes);
 	if (n < 0)
 		return err_errno(err, ERR_INPUT, "%s: cannot list", b->folder);
 	b->names = err_calloc((size_t)n + 1, sizeof *b->names, "the names in a folder", err);

@@ -2,7 +2,6 @@
  * Sharded sets: the files of an index, or all files of a folder. The shards and the index must
  * agree on every tensor.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/entry.h"
 #include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/data/dataset/dataset_internal.h"
@@ -156,11 +156,6 @@ static int is_shard(const struct dirent *e)
 	return e->d_name[0] != '.' && has_suffix(e->d_name, ".safetensors");
 }
 
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
-}
-
 static void free_list(struct dirent **list, int n)
 {
 	for (int i = 0; i < n; i++)
@@ -209,7 +204,7 @@ static int with_names(struct dataset *d, int (*is)(const struct dirent *),
                       struct err *err)
 {
 	struct dirent **list = NULL;
-	int n = scandir(d->path, &list, is, by_bytes);
+	int n = scandir(d->path, &list, is, entry_by_bytes);
 	if (n < 0)
 		return err_errno(err, ERR_INPUT, "%s: cannot list", d->path);
 	int ret = n ? open(d, list, n, err) : 1;
@@ -225,7 +220,7 @@ static int is_torch_index(const struct dirent *e)
 int dataset_torch_index(const char *folder, char **path, struct err *err)
 {
 	struct dirent **list = NULL;
-	const int n = scandir(folder, &list, is_torch_index, by_bytes);
+	const int n = scandir(folder, &list, is_torch_index, entry_by_bytes);
 	*path = NULL;
 	if (n < 0)
 		return err_errno(err, ERR_INPUT, "%s: cannot list", folder);
@@ -239,7 +234,7 @@ int dataset_torch_index(const char *folder, char **path, struct err *err)
 static bool holds_safetensors(const char *folder)
 {
 	struct dirent **list = NULL;
-	const int n = scandir(folder, &list, is_shard, by_bytes);
+	const int n = scandir(folder, &list, is_shard, entry_by_bytes);
 	free_list(list, n);
 	return n > 0;
 }
@@ -247,7 +242,7 @@ static bool holds_safetensors(const char *folder)
 static bool holds_torch_index(const char *folder)
 {
 	struct dirent **list = NULL;
-	const int n = scandir(folder, &list, is_torch_index, by_bytes);
+	const int n = scandir(folder, &list, is_torch_index, entry_by_bytes);
 	free_list(list, n);
 	return n > 0;
 }
@@ -322,7 +317,7 @@ int dataset_set_alone(const char *folder, const char *index,
                       bool (*is_ours)(void *ctx, const char *name), void *ctx, struct err *err)
 {
 	struct dirent **list = NULL;
-	int ret = 0, n = scandir(folder, &list, NULL, by_bytes);
+	int ret = 0, n = scandir(folder, &list, NULL, entry_by_bytes);
 	if (n < 0 && (errno == EACCES || errno == ENOENT))
 		return 0; /* not read as a set, or does not exist yet */
 	if (n < 0)
@@ -345,7 +340,7 @@ int dataset_set_strays(const char *folder, bool (*is_ours)(void *ctx, const char
                        char *first, size_t cap)
 {
 	struct dirent **list = NULL;
-	int strays = 0, n = scandir(folder, &list, is_shard, by_bytes);
+	int strays = 0, n = scandir(folder, &list, is_shard, entry_by_bytes);
 	for (int i = 0; i < n; i++)
 		if (!is_ours(ctx, list[i]->d_name) && strays++ == 0)
 			snprintf(first, cap, "%s", list[i]->d_name);

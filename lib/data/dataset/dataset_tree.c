@@ -1,5 +1,4 @@
 /* A folder of any files: opens all files and folders in it. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -9,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/entry.h"
 #include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/base/path_pattern.h"
@@ -62,13 +62,7 @@ static int check_used(const struct tree *t, struct err *err)
 /* What jobs write, or have left, is no file of the user. */
 static int is_entry(const struct dirent *e)
 {
-	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-	       !part_is_name(e->d_name) && !outfile_is_temp(e->d_name);
-}
-
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
+	return !entry_is_dots(e->d_name) && !part_is_name(e->d_name) && !outfile_is_temp(e->d_name);
 }
 
 static int open_error(const char *path, struct err *err)
@@ -165,7 +159,7 @@ static int walk(struct tree *t, int fd, const char *name, struct err *err)
 	const int nfolders = t->dataset->nfolders, nfiles = t->dataset->nfiles;
 	struct dirent **list = NULL;
 	int ret = add_folder(t->dataset, fd, name, err), n = 0;
-	if (ret == 0 && (n = scandirat(fd, ".", &list, is_entry, by_bytes)) < 0)
+	if (ret == 0 && (n = scandirat(fd, ".", &list, is_entry, entry_by_bytes)) < 0)
 		ret = err_errno(err, ERR_INPUT, "%s/%s: cannot list", t->dataset->path, name);
 	for (int i = 0; i < n; i++) {
 		char *entry = ret == 0 ? path_join(name, list[i]->d_name, err) : NULL;
@@ -303,7 +297,7 @@ static int look_into(const struct dataset *d, const struct dataset_folder *f, st
 	char *path = path_join(d->path, f->name, err);
 	struct dirent **list = NULL;
 	const int fd = path ? io_retry(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) : -1;
-	const int n = fd < 0 ? -1 : scandirat(fd, ".", &list, is_entry, by_bytes);
+	const int n = fd < 0 ? -1 : scandirat(fd, ".", &list, is_entry, entry_by_bytes);
 	int ret = path ? 0 : -1;
 	if (path && n < 0)
 		ret = err_errno(err, ERR_INPUT, "%s: has changed while the folder was read", path);

@@ -1,6 +1,5 @@
 #include "lib/data/files/extra.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,13 +8,12 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "lib/base/entry.h"
 #include "lib/base/io.h"
 #include "lib/base/offload.h"
 #include "lib/base/path.h"
-#include "lib/data/files/outfile.h"
-#include "lib/data/files/part.h"
+#include "lib/data/files/leftovers.h"
 
-#define DEPTH  256 /* folders in folders: each is open while its entries are examined */
 #define FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 struct search {
@@ -30,11 +28,6 @@ struct search {
 enum found { FAILED = -1, GOES, STAYS };
 
 static enum found walk(struct search *s, int fd, const char *path, int depth, struct err *err);
-
-static bool is_of_job(const char *name)
-{
-	return part_is_name(name) || outfile_is_temp(name) || outfile_is_kept(name);
-}
 
 static enum found add(struct search *s, const char *path, const struct stat *st, struct err *err)
 {
@@ -76,7 +69,7 @@ static enum found enter(struct search *s, int parent, const char *name, const ch
 	const int fd = io_retry(openat(parent, name, FOLDER));
 	if (fd < 0)
 		return refuse(s, path, "open", err);
-	if (depth == DEPTH) {
+	if (depth == ENTRY_DEPTH) {
 		close(fd);
 		errno = ELOOP;
 		return refuse(s, path, "enter", err);
@@ -96,7 +89,7 @@ static enum found take(struct search *s, int fd, const char *folder, const char 
                        struct err *err)
 {
 	struct stat st;
-	if (is_of_job(name))
+	if (leftovers_is_name(name))
 		return STAYS;
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? GOES : refuse(s, folder, "examine all of", err);
@@ -115,12 +108,7 @@ static enum found take(struct search *s, int fd, const char *folder, const char 
 
 static int is_entry(const struct dirent *e)
 {
-	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0;
-}
-
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
+	return !entry_is_dots(e->d_name);
 }
 
 /* Takes ownership of the folder @fd. */
@@ -129,7 +117,7 @@ static enum found walk(struct search *s, int fd, const char *path, int depth, st
 	struct dirent **list = NULL;
 	enum found all = GOES;
 	s->ended = s->ended || !s->rules->enters(s->rules->ctx, fd);
-	const int n = s->ended ? 0 : scandirat(fd, ".", &list, is_entry, by_bytes);
+	const int n = s->ended ? 0 : scandirat(fd, ".", &list, is_entry, entry_by_bytes);
 	if (n < 0)
 		all = refuse(s, path, "list", err);
 	for (int i = 0; i < n; i++) {

@@ -1,6 +1,5 @@
 #include "lib/data/files/leftovers.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,13 +9,12 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/entry.h"
 #include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/base/user.h"
 #include "lib/data/files/outfile.h"
 #include "lib/data/files/part.h"
-
-#define DEPTH 256 /* folders in folders: each is open while its entries are examined */
 
 static int walk(const struct leftovers *l, int fd, const char *path, int depth, struct err *err);
 
@@ -79,7 +77,7 @@ static void examine(const struct leftovers *l, int parent, const char *name, con
 		close(fd);
 }
 
-static bool is_leftover(const char *name)
+bool leftovers_is_name(const char *name)
 {
 	return part_is_name(name) || outfile_is_temp(name) || outfile_is_kept(name);
 }
@@ -89,7 +87,7 @@ static int enter(const struct leftovers *l, int parent, const char *name, const 
 {
 	const int fd =
 	        io_retry(openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-	if (fd >= 0 && depth < DEPTH)
+	if (fd >= 0 && depth < ENTRY_DEPTH)
 		return walk(l, fd, path, depth + 1, err);
 	tell(l, path, LEFTOVER_FAILED, 0, fd < 0 ? strerror(errno) : "too many folders in folders");
 	if (fd >= 0)
@@ -103,7 +101,7 @@ static int take(const struct leftovers *l, int fd, const char *folder, const cha
 	struct stat st;
 	const bool there = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	const bool is_folder = there && S_ISDIR(st.st_mode);
-	if (!there || !(is_folder || (S_ISREG(st.st_mode) && is_leftover(name))))
+	if (!there || !(is_folder || (S_ISREG(st.st_mode) && leftovers_is_name(name))))
 		return 0;
 	char *path = path_join(folder, name, err);
 	int ret = path ? 0 : -1;
@@ -117,20 +115,15 @@ static int take(const struct leftovers *l, int fd, const char *folder, const cha
 
 static int is_entry(const struct dirent *e)
 {
-	return strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0 &&
-	       (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN || is_leftover(e->d_name));
-}
-
-static int by_bytes(const struct dirent **a, const struct dirent **b)
-{
-	return strcmp((*a)->d_name, (*b)->d_name);
+	return !entry_is_dots(e->d_name) &&
+	       (e->d_type == DT_DIR || e->d_type == DT_UNKNOWN || leftovers_is_name(e->d_name));
 }
 
 /* Takes ownership of the folder @fd. */
 static int walk(const struct leftovers *l, int fd, const char *path, int depth, struct err *err)
 {
 	struct dirent **list = NULL;
-	const int n = scandirat(fd, ".", &list, is_entry, by_bytes);
+	const int n = scandirat(fd, ".", &list, is_entry, entry_by_bytes);
 	int ret = 0;
 	if (n < 0)
 		tell(l, path, LEFTOVER_FAILED, 0, strerror(errno));

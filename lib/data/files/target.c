@@ -1,3 +1,4 @@
+#include "lib/base/entry.h"
 #include "lib/data/files/target.h"
 
 #include <errno.h>
@@ -41,7 +42,7 @@ int target_refuse(const char *path, const struct stat *link, struct err *err)
 static int go(struct target *t, const char *at, const char *path, struct err *err)
 {
 	const char *name = path_name(at);
-	if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
+	if (!*name || entry_is_dots(name))
 		return err_set(err, ERR_OUTPUT, "%s: is a directory: expected the name of a file",
 		               path);
 	char *folder = path_folder(at, err), *copy = err_strdup(name, "a path", err);
