@@ -74,7 +74,7 @@ struct transfer {
 
 	struct coll_preview preview;
 	struct update update;       /* with request.update */
-	struct deletes deletes;     /* with request.delete */
+	struct deletes deletes;     /* with request.deletes */
 	struct host_room host_room; /* with request.dry_run */
 
 	struct stats **scanned; /* stats_scan: per input, [ntensors] */
@@ -104,9 +104,14 @@ struct collective {
 	struct consolidated *consolidated; /* consolidated.h; NULL: not requested */
 };
 
+/* Where the collective has a root. */
+static inline bool collective_is_root(const struct collective *c)
+{
+	return c->agreed.rank == c->agreed.root;
+}
+
 /* The threads that this rank may use at a time: --threads, or its share of the processors, perhaps
- * 0.
- */
+ * 0. */
 int collective_threads(const struct collective *);
 
 #define STAGING      (256u << 10) /* bytes of a file thread's conversion buffer */

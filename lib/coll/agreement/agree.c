@@ -57,7 +57,7 @@ static bool offers_arrays(const struct collective *c)
 {
 	if (c->agreed.content != CONTENT_ARRAYS && c->agreed.content != CONTENT_PIECES)
 		return false;
-	return request_root_offers(c->request) ? c->agreed.rank == c->agreed.root
+	return request_root_offers(c->request) ? collective_is_root(c)
 	                                       : request_any_rows(c->request);
 }
 

@@ -79,7 +79,7 @@ int agree_facts(struct collective *c, struct intent *in, struct err *err)
 		number_fact(in, "--root", c->agreed.root);
 	/* Of a scatter only the root's counts matter, but who gives some must give the same. */
 	if (r->kind == COLL_REDUCE_SCATTER ||
-	    (r->kind == COLL_SCATTER && (c->agreed.rank == c->agreed.root || r->counts)))
+	    (r->kind == COLL_SCATTER && (collective_is_root(c) || r->counts)))
 		return request_fact(r, request_setting(r, "counts"), in, err);
 	return 0;
 }

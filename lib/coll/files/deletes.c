@@ -236,7 +236,7 @@ int deletes_find(struct collective *c, struct err *err)
 	if (check(c, path, err) < 0)
 		return -1;
 	d->own = identity_of(path);
-	if (c->agreed.rank == c->agreed.root)
+	if (collective_is_root(c))
 		d->input = identity_of(c->transfer.inputs[0].path);
 	if ((!alone && exchange(c, err) < 0) || list_names(c, err) < 0 ||
 	    find_extras(c, path, err) < 0)

@@ -218,11 +218,6 @@ static int send_rounds(struct collective *c, enum round round, bool sends, uint8
 	return 0;
 }
 
-static bool is_root(const struct collective *c)
-{
-	return c->agreed.rank == c->agreed.root;
-}
-
 /* What the ranks lack, and what the coordinator knows of the network. */
 static int send_lacks(struct collective *c, struct err *err)
 {
@@ -242,7 +237,7 @@ static int compare_files(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	const uint64_t n = (uint64_t)c->agreed.root_files.nfiles;
-	const bool root = is_root(c);
+	const bool root = collective_is_root(c);
 	if (c->request->checksum &&
 	    (!(u->of_files = err_calloc(n + 1, DIGEST_BYTES, "the digests of the files", err)) ||
 	     (root && job_run_in_thread(c->life->job, digest_inputs, c, err) < 0) ||
@@ -260,10 +255,10 @@ static int choose_coding(struct collective *c, struct err *err)
 	u->codes = c->request->delta;
 	if (u->codes || !update_may_compress(c))
 		return 0;
-	if (is_root(c) && job_run_in_thread(c->life->job, update_try_coding, c, err) < 0)
+	if (collective_is_root(c) && job_run_in_thread(c->life->job, update_try_coding, c, err) < 0)
 		return -1;
 	uint8_t codes = u->codes;
-	if (send_rounds(c, ROUND_CODES, is_root(c), &codes, sizeof codes, err) < 0)
+	if (send_rounds(c, ROUND_CODES, collective_is_root(c), &codes, sizeof codes, err) < 0)
 		return -1;
 	u->codes = codes;
 	return 0;
@@ -300,7 +295,7 @@ static int compare_pieces(struct collective *c, struct err *err)
 	struct update *u = &c->transfer.update;
 	count_pieces(c);
 	const uint64_t n = u->npieces;
-	const bool root = is_root(c);
+	const bool root = collective_is_root(c);
 	if (!n)
 		return 0;
 	if (!(u->lacks_piece = err_calloc(n / 8 + 1, 1, "the pieces", err)) ||
@@ -323,7 +318,7 @@ static int send_old(struct collective *c, uint64_t *moves, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	const uint64_t n = u->npieces * DIGEST_BYTES;
-	const bool root = is_root(c);
+	const bool root = collective_is_root(c);
 	if (!(u->of_old = err_calloc(n + sizeof *moves, 1, "the pieces", err)) ||
 	    (root && job_run_in_thread(c->life->job, update_digest_old, c, err) < 0))
 		return -1;
@@ -342,9 +337,10 @@ static int send_moves(struct collective *c, uint64_t n, struct err *err)
 	int ret = bytes ? 0 : -1;
 	if (ret == 0) {
 		update_put_moves(moves, bytes);
-		ret = send_rounds(c, ROUND_MOVES, is_root(c), bytes, n * UPDATE_MOVE_BYTES, err);
+		ret = send_rounds(c, ROUND_MOVES, collective_is_root(c), bytes,
+		                  n * UPDATE_MOVE_BYTES, err);
 	}
-	if (ret == 0 && !is_root(c) &&
+	if (ret == 0 && !collective_is_root(c) &&
 	    update_get_moves(moves, &c->agreed.root_files, bytes, n, &why) < 0)
 		ret = why.code == ERR_INTEGRITY ? malformed_answer(c, err) : err_pass(err, &why);
 	free(bytes);
@@ -363,7 +359,8 @@ static int compare_bases(struct collective *c, struct err *err)
 	if (!c->request->delta)
 		return 0;
 	if (send_old(c, &moves, err) < 0 || (moves && send_moves(c, moves, err) < 0) ||
-	    (!is_root(c) && job_run_in_thread(c->life->job, update_find_bases, c, err) < 0))
+	    (!collective_is_root(c) &&
+	     job_run_in_thread(c->life->job, update_find_bases, c, err) < 0))
 		return -1;
 	return send_rounds(c, ROUND_BASES, true, u->bases, (bits + 7) / 8, err);
 }
@@ -384,7 +381,7 @@ static int send_lengths(struct collective *c, struct err *err)
 	uint8_t lengths[UPDATE_STREAMS * sizeof(uint64_t)] = {0};
 	for (int s = 0; s < UPDATE_STREAMS; s++)
 		put_u64(lengths + 8 * s, u->coded_bytes[s]);
-	if (send_rounds(c, ROUND_LENGTHS, is_root(c), lengths, sizeof lengths, err) < 0)
+	if (send_rounds(c, ROUND_LENGTHS, collective_is_root(c), lengths, sizeof lengths, err) < 0)
 		return -1;
 	for (int s = 0; s < UPDATE_STREAMS; s++)
 		if ((u->coded_bytes[s] = get_u64(lengths + 8 * s)) > most_coded(c))
@@ -396,7 +393,7 @@ static int code_pieces(struct collective *c, struct err *err)
 {
 	struct update *u = &c->transfer.update;
 	if (compare_bases(c, err) < 0 ||
-	    (is_root(c) && job_run_in_thread(c->life->job, update_encode, c, err) < 0) ||
+	    (collective_is_root(c) && job_run_in_thread(c->life->job, update_encode, c, err) < 0) ||
 	    send_lengths(c, err) < 0)
 		return -1;
 	u->coded = true;
@@ -575,7 +572,7 @@ int update_agree(struct collective *c, struct err *err)
 	u->spool[UPDATE_TO_ALL] = u->spool[UPDATE_WHOLE] = -1;
 	if (!update_wanted(c))
 		return 0;
-	if (c->request->delta && is_root(c) && update_check_old(c, err) < 0)
+	if (c->request->delta && collective_is_root(c) && update_check_old(c, err) < 0)
 		return -1;
 	if (c->agreed.size == 1)
 		return 0;

@@ -56,11 +56,6 @@ struct taken {
 
 /* ---- the pieces, in order ---- */
 
-static bool is_root(const struct collective *c)
-{
-	return c->agreed.rank == c->agreed.root;
-}
-
 /* Is nothing of file @f to do? */
 static bool skips(const struct work *w, int f)
 {
@@ -152,7 +147,7 @@ static int take_locked(struct work *w, struct taken *t, struct err *err)
 	if (!next_piece(w, &t->p))
 		return 0;
 	t->number = w->taken++;
-	return !w->encodes && !is_root(w->c) && find_coded(w, t, err) < 0 ? -1 : 1;
+	return !w->encodes && !collective_is_root(w->c) && find_coded(w, t, err) < 0 ? -1 : 1;
 }
 
 /* 1: *t is the next piece; 0: there is none, or another thread has failed. */
@@ -428,9 +423,9 @@ int update_decode(struct collective *c, struct err *err)
 		return 0;
 	if (run(&w, err) < 0)
 		return -1;
-	if (is_root(c) || (w.at[UPDATE_TO_ALL] == u->coded_bytes[UPDATE_TO_ALL] &&
-	                   (w.at[UPDATE_WHOLE] == u->coded_bytes[UPDATE_WHOLE] ||
-	                    !update_lacks_old(c, c->agreed.rank))))
+	if (collective_is_root(c) || (w.at[UPDATE_TO_ALL] == u->coded_bytes[UPDATE_TO_ALL] &&
+	                              (w.at[UPDATE_WHOLE] == u->coded_bytes[UPDATE_WHOLE] ||
+	                               !update_lacks_old(c, c->agreed.rank))))
 		return 0;
 	return damaged(c, err);
 }
