@@ -120,8 +120,7 @@ static void help_program(FILE *f)
 void options_begin(void *file)
 {
 	fputs("To average a file of 4 ranks on this machine, see a plan of it, and try the links "
-	      "of two "
-	      "hosts:\n"
+	      "of two hosts:\n"
 	      "    collctl run -n 4 -- allreduce --op avg 'x{rank}.npy' -o 'avg{rank}.npy'\n"
 	      "    collctl plan allreduce -n 4 --bytes 64M\n"
 	      "    collctl run -H host1,host2 -- check\n",

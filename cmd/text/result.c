@@ -307,7 +307,6 @@ static char *times_text(const struct coll_times *t, char *buf, size_t cap)
 	return buf;
 }
 
-/* Print one line that summarises the job. */
 /* "4 ranks", "4 ranks, 6 inputs"; of one rank alone "4 files". */
 static void whose_text(const struct coll_result *r, const struct coll_request *q, char *out,
                        size_t cap)
@@ -323,6 +322,7 @@ static void whose_text(const struct coll_result *r, const struct coll_request *q
 		snprintf(out, cap, "%d rank%s", r->size, r->size == 1 ? "" : "s");
 }
 
+/* Print one line that summarises the job. */
 static void summary(const struct coll_result *r, const struct coll_request *q)
 {
 	const char *algorithm = algorithm_of(r, q), *op = op_of(q), *remark = remark_of(r, q);

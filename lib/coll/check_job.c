@@ -70,7 +70,7 @@ static const char *name_of(void *ctx, int rank)
 	return name && *name ? name : c->member.conf.present.host;
 }
 
-/* Hosts of the same name cannot be told apart in a list. */
+/* A list names hosts: if all have the same name, it cannot say which it means. */
 static int check_names(struct coll *c, const struct plan *plan, struct err *err)
 {
 	if (!c->request->check.hosts_out || c->member.conf.hosts || plan->hosts < 2 ||

@@ -1,7 +1,7 @@
 /*
  * The network of a job, as far as it is known before data move: the rates of each host's port, and
  * how far away the hosts are. Rank 0 fills it from what the ranks offer (network_add) and from the
- * tuning file (network_tune), completes it (network_settle), and plans by it.
+ * tuning file (tuning_apply), completes it (network_settle), and plans by it.
  *
  * The rates of interfaces and those that users give are the same every time. A round trip is
  * measured, so it counts in classes (network_class): noise does not change the choice of an

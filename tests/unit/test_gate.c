@@ -28,7 +28,7 @@ static uint8_t openings[64][GATE_OPENING];
 static int nadmitted;
 static bool closes; /* the gate, with the first who is admitted, or when it is starved */
 static int nstarved;
-static const char *congestion; /* of the gate and who comes properly */
+static const char *congestion; /* the --congestion of both sides */
 static struct rlimit limit;    /* of descriptors */
 
 static const uint8_t key[TLS_KEY_BYTES] = "the key of both sides of a test";

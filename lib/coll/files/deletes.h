@@ -22,7 +22,8 @@ struct deletes {
 };
 
 /* Once the outputs are named: find what is to be removed. ERR_USAGE: the input is no folder, or has
- * no files and --force is not given; the output is no folder of its own. ERR_OUTPUT. */
+ * no files and --force is not given; the output is ".", "..", "/" or the home folder.
+ * ERR_OUTPUT. */
 int deletes_find(struct collective *, struct err *err);
 /* Are the rounds not over? Then job_collect and job_answer are: */
 bool deletes_exchanges(const struct collective *);

@@ -108,8 +108,7 @@ enum setting_section {
 #define FOR_SCATTER (1ull << 33)
 #define FOR_UPDATE  (1ull << 34) /* collectives that send no file of which all have a copy */
 #define FOR_CLEAN   (1ull << 35) /* `clean` */
-
-#define FOR_INVITE (1ull << 40)
+#define FOR_INVITE  (1ull << 36) /* `invite` */
 
 /*
  * A row: a setting of a request or an option of a command. Parsing, limits, default, help, manual,

@@ -9,9 +9,8 @@
  * written and, with sync, on disk, and the file has a temporary name. Release deletes a file that
  * was not committed.
  *
- * A temporary file is ".NAME.collctl-XXXXXXXXXXXX" and locked (flock), so that one that a killed
- * process has left can be told from it. An old file that is kept has the name
- * ".NAME.collctl-old-XXXXXXXXXXXX".
+ * A temporary file is ".NAME.collctl-XXXXXXXXXXXX" and locked (flock); one without a lock was left
+ * by a killed process. An old file that is kept has the name ".NAME.collctl-old-XXXXXXXXXXXX".
  */
 #ifndef COLLCTL_DATA_FILES_OUTFILE_H
 #define COLLCTL_DATA_FILES_OUTFILE_H

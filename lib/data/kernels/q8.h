@@ -3,10 +3,10 @@
  * stand for. DTYPE_Q8 is a block; sums and averages of blocks are a joint operation (joint.h).
  *
  * A value is code * scale, where the code is -126 to 126 and the scale is the greatest magnitude of
- * the block over 126, rounded up to f32. NaN, Inf and -Inf have codes of their own, so a block has
- * always the same size, and they spoil no other value. -0 becomes 0. Values below half the scale
- * become 0, denormals among them. What exceeds 126 times the largest f32 becomes that, with an
- * infinite error.
+ * the block over 126, rounded up to f32. The three other codes stand for NaN, Inf and -Inf: a
+ * block has always the same size, and they spoil no other value. -0 becomes 0. Values below half
+ * the scale become 0, denormals among them. What exceeds 126 times the largest f32 becomes that,
+ * with an infinite error.
  *
  * The error of a block is measured: no value differs from the one that was coded by more. Values
  * that are not finite are exact, and do not count. In a result the error is the bound of the whole
