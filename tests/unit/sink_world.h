@@ -46,6 +46,16 @@ static inline bool fails(enum call call)
 	return true;
 }
 
+/* From now on, after @skip of them that succeed, @times of these calls fail with @error. */
+static inline void fail_calls(enum call call, int skip, int error, int times)
+{
+	fault.call = call;
+	fault.skip = skip;
+	fault.error = error;
+	fault.times = times;
+	fault.hits = 0;
+}
+
 int renameat(int from, const char *a, int to, const char *b)
 {
 	if (fault.look)

@@ -66,11 +66,7 @@ TEST_WITH(test_each_rename_fails, NULL, empty_folder)
 	for (int k = 0; k < FILES; k++) {
 		struct err err = {0};
 		put_old();
-		fault.call = RENAMEAT;
-		fault.skip = k;
-		fault.error = EIO;
-		fault.times = 1;
-		fault.hits = 0;
+		fail_calls(RENAMEAT, k, EIO, 1);
 		struct sink *s = new_sink(k & 1);
 		int ret = write_all_files(s, &err);
 		assert_int_equal(fault.hits, 1);
@@ -93,11 +89,7 @@ TEST_WITH(test_each_failure, NULL, empty_folder)
 		for (int k = 0; k < faults[i].calls; k++) {
 			struct err err = {0};
 			put_old();
-			memset(&fault, 0, sizeof fault);
-			fault.call = faults[i].call;
-			fault.skip = k;
-			fault.error = faults[i].error;
-			fault.times = 1;
+			fail_calls(faults[i].call, k, faults[i].error, 1);
 			struct sink *s = new_sink(true);
 			int ret = write_all_files(s, &err);
 			/* tmpfs isn't asked to allocate. */
@@ -132,10 +124,7 @@ TEST_WITH(test_whole_at_any_time, NULL, empty_folder)
 	struct err err = {0};
 	put_old();
 	fault.look = look;
-	fault.call = RENAMEAT;
-	fault.skip = 2;
-	fault.error = EIO;
-	fault.times = 1;
+	fail_calls(RENAMEAT, 2, EIO, 1);
 	struct sink *s = new_sink(false);
 	assert_int_equal(write_all_files(s, &err), -1);
 	sink_free(s);
@@ -149,10 +138,7 @@ TEST_WITH(test_undo_fails, NULL, empty_folder)
 	struct err err = {0};
 	char name[64];
 	put_old();
-	fault.call = RENAMEAT;
-	fault.skip = 2;
-	fault.error = EIO;
-	fault.times = 2;
+	fail_calls(RENAMEAT, 2, EIO, 2);
 	struct sink *s = new_sink(false);
 	int ret = write_all_files(s, &err);
 	assert_err(ret, &err, ERR_OUTPUT, "c: cannot rename the new file into place");
@@ -179,10 +165,7 @@ TEST_WITH(test_no_hard_links, NULL, empty_folder)
 		for (int i = 0; i < FILES; i++)
 			assert_int_equal(sink_add(s, paths[i], contents[i], 9, 9, &err), i);
 		assert_int_equal(sink_open(s, &err), 0);
-		fault.call = LINKAT;
-		fault.skip = FILES; /* the new files get their names */
-		fault.error = EPERM;
-		fault.times = 99;
+		fail_calls(LINKAT, FILES, EPERM, 99); /* the new files get their names */
 		assert_int_equal(sink_seal(s, &err), 0);
 		if (bad) {
 			/* The last target becomes a folder meanwhile. */
@@ -211,10 +194,7 @@ TEST_WITH(test_one_file, NULL, empty_folder)
 	struct err err = {0};
 	put_old();
 	struct sink *s = new_sink(true);
-	fault.call = LINKAT;
-	fault.skip = 1; /* that of the unnamed file */
-	fault.error = EIO;
-	fault.times = 1;
+	fail_calls(LINKAT, 1, EIO, 1); /* that of the unnamed file */
 	assert_int_equal(sink_add(s, "a", "new", 3, 3, &err), 0);
 	assert_int_equal(sink_open(s, &err), 0);
 	assert_int_equal(sink_seal(s, &err), 0);
@@ -614,10 +594,7 @@ TEST_WITH(test_stdout_fails, NULL, empty_folder)
 	err_clear(&err);
 	s = sealed_with_stdout(&err);
 	fd = open("out", O_WRONLY | O_CREAT, 0600);
-	fault.call = RENAMEAT;
-	fault.skip = 1;
-	fault.error = EIO;
-	fault.times = 1;
+	fail_calls(RENAMEAT, 1, EIO, 1);
 	assert_int_equal(with_stdout_at(fd, s, &err), -1);
 	close(fd);
 	sink_free(s);

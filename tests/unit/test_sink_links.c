@@ -70,10 +70,7 @@ TEST_WITH(a_copy_where_no_link_is_possible, NULL, empty_folder)
 		struct sink *s = add_all(i & 1, &err);
 		assert_int_equal(sink_open(s, &err), 0);
 		assert_int_equal(sink_pwrite(s, 0, "new", 3, 0, &err), 0);
-		fault.call = LINKAT;
-		fault.skip = 1; /* a itself */
-		fault.error = errors[i];
-		fault.times = 1;
+		fail_calls(LINKAT, 1, errors[i], 1); /* a itself */
 		if (sink_seal(s, &err) || sink_commit(s, &err))
 			fail_msg("%s", err.text);
 		assert_int_equal(fault.hits, 1);
@@ -97,11 +94,7 @@ TEST_WITH(each_failure_leaves_the_old_files, NULL, empty_folder)
 		for (int k = 0; k < faults[i].calls; k++) {
 			struct err err = {0};
 			put_old();
-			memset(&fault, 0, sizeof fault);
-			fault.call = faults[i].call;
-			fault.skip = k;
-			fault.error = EIO;
-			fault.times = 1;
+			fail_calls(faults[i].call, k, EIO, 1);
 			struct sink *s = add_all(true, &err);
 			int ret = write_all_files(s, &err);
 			assert_int_equal(fault.hits, 1);

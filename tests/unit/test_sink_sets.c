@@ -222,11 +222,7 @@ TEST_WITH(test_npz_no_room, NULL, empty_folder)
 	for (int k = 0; k < 2; k++) {
 		struct err err = {0};
 		struct sink *s = new_sink(false);
-		fault.call = FALLOCATE;
-		fault.skip = k;
-		fault.error = ENOSPC;
-		fault.times = 1;
-		fault.hits = 0;
+		fail_calls(FALLOCATE, k, ENOSPC, 1);
 		assert_int_equal(sink_add_like(s, "x.npz", NULL, &m.d, m.places, &err), 0);
 		int ret = sink_open(s, &err);
 		if (fault.hits)
@@ -247,11 +243,7 @@ TEST_WITH(test_sharded_fails, NULL, empty_folder)
 	for (int k = 0; k < 4; k++) {
 		struct err err = {0};
 		struct sink *s = new_sink(false);
-		fault.call = RENAMEAT;
-		fault.skip = k;
-		fault.error = EIO;
-		fault.times = 1;
-		fault.hits = 0;
+		fail_calls(RENAMEAT, k, EIO, 1);
 		assert_int_equal(sink_add_like(s, "set", NULL, &m.d, m.places, &err), 0);
 		assert_int_equal(sink_files(s), 4);
 		assert_string_equal(sink_path(s, 3), "set/model.safetensors.index.json");
