@@ -3,6 +3,7 @@
  */
 #include "lib/price/network.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "lib/price/fill.h"
@@ -73,14 +74,9 @@ double network_class(double round_trip)
 	return class;
 }
 
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 static struct price_port slower(struct price_port a, struct price_port b)
 {
-	return (struct price_port){larger(a.egress, b.egress), larger(a.ingress, b.ingress)};
+	return (struct price_port){fmax(a.egress, b.egress), fmax(a.ingress, b.ingress)};
 }
 
 static struct price_port port_of(const struct network_found *f)
@@ -100,7 +96,7 @@ void network_settle(struct network *n, const struct price_model *base)
 	for (int h = 0; h < n->n; h++) {
 		if (n->host[h].found.from)
 			known = slower(known, port_of(&n->host[h].found));
-		farthest = larger(farthest, n->host[h].round_trip);
+		farthest = fmax(farthest, n->host[h].round_trip);
 	}
 	if (n->round_trip <= 0)
 		n->round_trip = network_class(farthest);
@@ -112,7 +108,7 @@ void network_settle(struct network *n, const struct price_model *base)
 
 		*p = f->from ? port_of(f) : known.egress > 0 ? known : nothing;
 		if (f->limit)
-			p->egress = larger(p->egress, 1 / (double)f->limit);
+			p->egress = fmax(p->egress, 1 / (double)f->limit);
 		n->limited |= f->limit > 0;
 		n->slowest = slower(n->slowest, *p);
 	}
@@ -124,7 +120,7 @@ void network_settle(struct network *n, const struct price_model *base)
 
 double network_rate(const struct network *n)
 {
-	const double slowest = larger(n->slowest.egress, n->slowest.ingress);
+	const double slowest = fmax(n->slowest.egress, n->slowest.ingress);
 	bool known = n->limited;
 
 	for (int h = 0; h < n->n; h++)
@@ -156,7 +152,7 @@ int network_shares(const struct network *n, const struct coll_args *a, uint32_t 
 
 	if (rate && of && ranks) {
 		for (int h = 0; h < hosts; h++)
-			rate[h] = n && n->uneven ? 1 / larger(n->port[h].egress, n->port[h].ingress)
+			rate[h] = n && n->uneven ? 1 / fmax(n->port[h].egress, n->port[h].ingress)
 			                         : 1;
 		for (int r = 0; r < a->size; r++)
 			ranks[host_of_rank(a->host, r)]++;
@@ -175,7 +171,7 @@ struct price_model network_model(const struct network *n, const struct price_mod
 	struct price_model with = *m;
 
 	if (n->n == 1) { /* only limits count where there is no network */
-		with.egress = n->limited ? larger(m->egress, n->slowest.egress) : m->egress;
+		with.egress = n->limited ? fmax(m->egress, n->slowest.egress) : m->egress;
 		return with;
 	}
 	with.egress = n->slowest.egress;

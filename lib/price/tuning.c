@@ -89,11 +89,6 @@ static double *trip_of(const struct select_tuning *t, const struct tuned_host *a
 	return &t->trips[(size_t)(a - t->hosts) * t->nhosts + (size_t)(b - t->hosts)];
 }
 
-static double larger(double a, double b)
-{
-	return a > b ? a : b;
-}
-
 int tuning_add_host(struct select_tuning *t, const char *name, struct price_port port,
                     struct err *err)
 {
@@ -120,8 +115,8 @@ int tuning_settle_hosts(struct select_tuning *t, struct err *err)
 			t->hosts[++n] = t->hosts[i];
 			continue;
 		}
-		p->egress = larger(p->egress, t->hosts[i].port.egress);
-		p->ingress = larger(p->ingress, t->hosts[i].port.ingress);
+		p->egress = fmax(p->egress, t->hosts[i].port.egress);
+		p->ingress = fmax(p->ingress, t->hosts[i].port.ingress);
 	}
 	t->nhosts = n + 1;
 	if (t->nhosts > TUNED_HOSTS)
@@ -137,7 +132,7 @@ void tuning_add_trip(struct select_tuning *t, const char *a, const char *b, doub
 	if (!t->trips || !x || !y || x == y)
 		return;
 	double *trip = trip_of(t, x < y ? x : y, x < y ? y : x);
-	*trip = larger(*trip, round_trip);
+	*trip = fmax(*trip, round_trip);
 }
 
 /* Bytes per second, at least 1. */
@@ -162,8 +157,8 @@ void tuning_apply(const struct select_tuning *t, const char *const *names, struc
 			const struct tuned_host *other = names[k] ? find_host(t, names[k]) : NULL;
 			if (other && other != own)
 				n->round_trip =
-				        larger(n->round_trip, *trip_of(t, own < other ? own : other,
-				                                       own < other ? other : own));
+				        fmax(n->round_trip, *trip_of(t, own < other ? own : other,
+				                                     own < other ? other : own));
 		}
 	}
 }
