@@ -226,6 +226,13 @@ static json_t *wire_json(const struct coll_result *r, const struct coll_request 
 	                 bounded ? json_real((double)r->max_error) : json_null());
 }
 
+static json_t *pieces_json(const struct coll_pieces *n)
+{
+	return json_pack("{s:I, s:I, s:I, s:I}", "equal", (json_int_t)n->equal, "delta",
+	                 (json_int_t)n->delta, "compressed", (json_int_t)n->compressed, "raw",
+	                 (json_int_t)n->raw);
+}
+
 static json_t *to_json(const struct coll_result *r, const struct coll_request *q)
 {
 	json_t *j = result_json_begin(q->command, r);
@@ -250,6 +257,10 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 		                              (json_int_t)r->equal_files, "sent",
 		                              (json_int_t)r->sent_files, "deleted",
 		                              (json_int_t)r->deleted_files));
+	if (r->has_files)
+		json_object_set_new(j, "content_bytes", json_integer((json_int_t)r->content_bytes));
+	if (r->pieces.known)
+		json_object_set_new(j, "pieces", pieces_json(&r->pieces));
 	if (r->plain_bytes)
 		json_object_set_new(j, "plain_bytes", json_integer((json_int_t)r->plain_bytes));
 	if (r->nwithout)
@@ -322,6 +333,22 @@ static void whose_text(const struct coll_result *r, const struct coll_request *q
 		snprintf(out, cap, "%d rank%s", r->size, r->size == 1 ? "" : "s");
 }
 
+/* ", 7.9 MiB of files in pieces: 8 equal, 0 delta, 0 compressed, 1 raw", if ranks compared them. */
+static void pieces_text(const struct coll_result *r, const struct coll_request *q, char *out,
+                        size_t cap)
+{
+	const struct coll_pieces *n = &r->pieces;
+	char size[UNITS_TEXT];
+
+	*out = '\0';
+	if (n->known && request_compares(q))
+		snprintf(out, cap,
+		         ", %s of files in pieces: %" PRIu64 " equal, %" PRIu64 " delta, %" PRIu64
+		         " compressed, %" PRIu64 " raw",
+		         size_text(r->content_bytes, size), n->equal, n->delta, n->compressed,
+		         n->raw);
+}
+
 /* Print one line that summarises the job. */
 static void summary(const struct coll_result *r, const struct coll_request *q)
 {
@@ -329,7 +356,7 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 	const char *by = algorithm ? " by " : "";
 	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT], digest[DIGEST_TEXT];
 	const struct coll_times *t = &r->times;
-	char whose[80];
+	char whose[80], pieces[192];
 
 	if (!algorithm)
 		algorithm = "";
@@ -340,12 +367,13 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 		            remark ? " (" : "", remark ? remark : "", remark ? ")" : "");
 		return;
 	}
-	report_note("rank %d: %s%s%s of %s%s%s: %s of %s in %s%s%s%s%s", r->rank, q->command,
+	pieces_text(r, q, pieces, sizeof pieces);
+	report_note("rank %d: %s%s%s of %s%s%s: %s of %s in %s%s%s%s%s%s", r->rank, q->command,
 	            op ? " " : "", op ? op : "", whose, by, algorithm, size_text(r->bytes, size),
 	            strcmp(r->dtype, "mixed") ? r->dtype : "mixed types",
 	            times_text(t, times, sizeof times), r->output ? ", wrote " : "",
 	            r->output ? r->output : "", r->has_digest ? ", digest " : "",
-	            r->has_digest ? digest_text(r->digest, digest) : "");
+	            r->has_digest ? digest_text(r->digest, digest) : "", pieces);
 }
 
 /* "781.2 KiB of f32 by ring, sent as f64, in 3 windows" */

@@ -119,9 +119,19 @@ struct coll_preview {
 
 /* The result owns everything that its members point to, until coll_end. */
 struct coll_result {
-	struct err err;       /* code 0: success */
-	bool has_files;       /* a broadcast of files: */
-	size_t sent_files;    /* of which something was sent, without hard links to others */
+	struct err err;         /* code 0: success */
+	bool has_files;         /* a broadcast of files: */
+	size_t sent_files;      /* of which something was sent, without hard links to others */
+	uint64_t content_bytes; /* of the files, those of hard links once, holes included */
+	/* How they travelled, in pieces of 1 MiB and the shorter last ones of files. Not known if
+	 * the job failed, and in a dry run in which ranks compare files. */
+	struct coll_pieces {
+		bool known;
+		uint64_t equal;      /* not sent: no rank lacks them */
+		uint64_t delta;      /* sent as differences to the old version */
+		uint64_t compressed; /* sent compressed, by themselves */
+		uint64_t raw;        /* the others */
+	} pieces;
 	size_t deleted_files; /* with delete: files and folders that this rank has removed */
 	size_t equal_files;   /* with update: files of which all ranks had a copy */
 	uint64_t

@@ -526,9 +526,13 @@ static void count_files(const struct collective *c, struct coll_result *r)
 	r->has_files = l->nfiles || l->nfolders;
 	r->equal_files = c->transfer.update.nequal;
 	r->deleted_files = c->transfer.deletes.extras.removed;
-	for (int f = 0; f < l->nfiles; f++)
+	for (int f = 0; f < l->nfiles; f++) {
+		r->content_bytes += l->files[f].bytes;
 		r->sent_files +=
 		        !l->files[f].linked && (!lacks || update_bit(lacks, 2 * (uint64_t)f));
+	}
+	if (!r->err.code && r->has_files)
+		r->pieces = update_count_pieces(c);
 }
 
 /* The bytes of the elements of all vectors over the bytes that stand for them on lanes. */

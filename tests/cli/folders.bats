@@ -25,7 +25,8 @@ linked() {
 		linked o.$r | diff want -
 		[[ -d o.$r/empty/er ]]
 	done
-	jq -se 'all(.bytes == 3000006 and .files == {"equal": 0, "sent": 2, "deleted": 0})' j
+	jq -se 'all(.bytes == 3000006 and .content_bytes == 3000006 and .files == {"equal": 0, "sent": 2, "deleted": 0} and
+		.pieces == {"equal": 0, "delta": 0, "compressed": 0, "raw": 4})' j
 	rm o.1/z
 	echo own >o.2/x && mv o.2/x o.2/a/b/g
 	collctl run -n 3 -- broadcast --json --raw-file --update t/ -o 'o.{rank}/' >/dev/null

@@ -78,6 +78,7 @@ sent() {
 	printf Z | dd of=src/big bs=1 seek=2500000 conv=notrunc status=none
 	send src/
 	sent '1.0 MiB'
+	grep -q ', 7.9 MiB of files in pieces: 8 equal, 0 delta, 0 compressed, 1 raw$' said || fail "$(<said)"
 	grep -q '1 of 2 files, and 4.0 MiB of others are as' said
 	assert_copies
 	echo more >>src/big # the last piece alone
@@ -329,10 +330,11 @@ of_root() {
 	rm -r out.1 out.2
 	between_hosts --link-rate 1Mbit
 	grep -q 'MiB of files are sent as .* that are compressed' said || fail "$(<said)"
+	of_root '.content_bytes == 2488895 and .pieces.equal == 0 and .pieces.delta == 0 and .pieces.compressed == 2 and .pieces.raw == 2'
 	of_root '.plain_bytes > 2400000 and .bytes < 2000000 and .bytes > 1200000'
 	assert_copies
 	between_hosts --link-rate 1Mbit
-	of_root '.equal_files == 3 and .bytes == 0'
+	of_root '.equal_files == 3 and .bytes == 0 and .pieces == {equal: 4, delta: 0, compressed: 0, raw: 0}'
 	rm -r out.2 # a piece that a rank lacks, and one that all lack
 	head -c 1100000 out.1/a/text >t
 	seq 1 100000 >>t
@@ -350,7 +352,7 @@ of_root() {
 	assert_copies
 	seq 1 320000 >src/a/text
 	between_hosts --link-rate 1Mbit --dry-run
-	of_root '.plain_bytes == null'
+	of_root '.plain_bytes == null and .pieces == null and .content_bytes > 3000000'
 	TMPDIR=$PWD/none between_hosts --link-rate 1Mbit # no room
 	of_root '.plain_bytes == null'
 	assert_copies
@@ -591,6 +593,7 @@ assert_differences() {
 	cp OLD.safetensors out.0.safetensors
 	collctl run -n 2 -- broadcast --json --delta OLD.safetensors m.safetensors -o 'out.{rank}.safetensors' >json
 	grep '"rank": *0' json | head -1 | sed 's/^\[0\] //' | jq -e '.bytes < 100000 and .plain_bytes > 1200000' || fail "$(<json)"
+	sed 's/^\[[0-9]\] //' json | jq -se 'all(.pieces == {equal: 0, delta: 2, compressed: 0, raw: 0} and .content_bytes > 1260000)' || fail "$(<json)"
 	cmp m.safetensors out.1.safetensors
 	cmp m.safetensors out.0.safetensors
 	unshare -m true 2>/dev/null || skip 'no mount namespaces here: libzstd cannot be hidden'

@@ -269,6 +269,11 @@ static int choose_coding(struct collective *c, struct err *err)
 /* The most bytes of a piece in tables. */
 #define PIECE_MEMORY (4 * DIGEST_BYTES)
 
+static uint64_t pieces_of(uint64_t bytes)
+{
+	return bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
+}
+
 /* Files that a rank lacks have pieces, if these are coded, or each rank has an old version. */
 static void count_pieces(struct collective *c)
 {
@@ -279,7 +284,7 @@ static void count_pieces(struct collective *c)
 		u->first_piece[f] = n;
 		if (update_bit(u->lacks, 2 * (uint64_t)f) &&
 		    (u->codes || !update_bit(u->lacks, 2 * (uint64_t)f + 1)))
-			n += bytes / UPDATE_PIECE + (bytes % UPDATE_PIECE > 0);
+			n += pieces_of(bytes);
 	}
 	/* All ranks have the same plan. A dry run reads contents only with --checksum. */
 	if (n > c->life->plan.memory / PIECE_MEMORY ||
@@ -622,6 +627,39 @@ int update_finish(struct collective *c, struct err *err)
 	    (c->transfer.update.equal && update_copy_pieces(c, err) < 0))
 		return -1;
 	return check_kept(c, err);
+}
+
+static uint64_t count_equal(const struct collective *c, int f)
+{
+	const struct update *u = &c->transfer.update;
+	uint64_t n = 0;
+	if (!u->lacks) /* the ranks have not compared files */
+		return 0;
+	if (!update_bit(u->lacks, 2 * (uint64_t)f))
+		return pieces_of(c->agreed.root_files.files[f].bytes);
+	for (uint64_t i = u->first_piece[f]; i < u->first_piece[f + 1]; i++)
+		n += !update_bit(u->lacks_piece, i);
+	return n;
+}
+
+struct coll_pieces update_count_pieces(const struct collective *c)
+{
+	const struct update *u = &c->transfer.update;
+	/* A dry run compares no pieces unless it reads contents, and codes none. */
+	struct coll_pieces n = {.known = !c->request->dry_run || !update_wanted(c)};
+	uint64_t all = 0;
+	for (int f = 0; f < c->agreed.root_files.nfiles; f++) {
+		all += pieces_of(c->agreed.root_files.files[f].bytes);
+		n.equal += count_equal(c, f);
+	}
+	for (int i = 0; i < CODINGS; i++) {
+		if (coding_has_base((enum coding)i))
+			n.delta += u->coded_as[i];
+		else if (i != CODING_RAW)
+			n.compressed += u->coded_as[i];
+	}
+	n.raw = all - n.equal - n.delta - n.compressed;
+	return n;
 }
 
 void update_release(struct collective *c)

@@ -36,6 +36,7 @@
 #include "lib/data/coding/coding.h"
 #include "lib/data/digest_cache.h"
 
+struct coll_pieces;
 struct collective;
 struct file_list;
 
@@ -121,6 +122,8 @@ int update_finish(struct collective *, struct err *err);
 bool update_exchanges(const struct collective *);
 int update_take(struct collective *, int rank, struct view part, struct err *err);
 void update_answer(struct collective *, struct buf *out);
+/* At the end of a job that has succeeded, with or without --update. */
+struct coll_pieces update_count_pieces(const struct collective *);
 void update_release(struct collective *);
 
 /* update_digests.c. The digest of @buf[n]. */
