@@ -46,6 +46,8 @@ const struct example examples[] = {
 	 "collctl run -n 4 -- gather shard.{rank}.npy -o all.npy"},
 	{"gather", "Collect a log file of every rank in a folder of the root",
 	 "collctl run -n 4 -- gather --raw-file log.{rank} -o logs/"},
+	{"gather", "Collect a folder of every rank, each in its own folder of the root",
+	 "collctl run -n 2 -- gather --raw-file folder -o all/{rank}/"},
 	{"gather", "Read raw elements; --dtype gives their type",
 	 "collctl run -n 2 -- gather --format raw --dtype i64 counts.bin -o all.npy"},
 	{"allgather", "Concatenate four arrays by rows; every rank gets the result",

@@ -519,10 +519,39 @@ static bool leaves_out(const struct file_list *l)
 	return false;
 }
 
+/* A file that is gathered alone, or joined with others, is sent whole. */
+static bool leaves_out_any(const struct agreement *a)
+{
+	bool any = leaves_out(&a->root_files);
+	for (int r = 0; a->rank_files && r < a->size; r++)
+		any |= rank_files_is_folder(&a->rank_files[r]) &&
+		       leaves_out(&a->rank_files[r].files);
+	return any;
+}
+
+/* The files that this rank sends in a gather or, at the root, those of all ranks. */
+static void count_gathered(const struct collective *c, struct coll_result *r)
+{
+	const struct agreement *a = &c->agreed;
+	r->has_files = c->transfer.gives.files != NULL;
+	for (int i = 0; i < (a->rank_files ? a->size : 1); i++) {
+		const struct file_list *l =
+		        a->rank_files ? &a->rank_files[i].files : &c->transfer.gives;
+		for (int f = 0; f < l->nfiles; f++) {
+			r->content_bytes += l->files[f].bytes;
+			r->sent_files += !l->files[f].linked;
+		}
+	}
+}
+
 static void count_files(const struct collective *c, struct coll_result *r)
 {
 	const struct file_list *l = &c->agreed.root_files;
 	const uint8_t *lacks = c->transfer.update.lacks;
+	if (c->request && request_gathers_files(c->request)) {
+		count_gathered(c, r);
+		return;
+	}
 	r->has_files = l->nfiles || l->nfolders;
 	r->equal_files = c->transfer.update.nequal;
 	r->deleted_files = c->transfer.deletes.extras.removed;
@@ -570,7 +599,7 @@ static void report(struct coll *life, struct coll_result *r)
 	r->nwithout = t->update.nwithout;
 	r->whole_bytes = t->update.coded_bytes[UPDATE_WHOLE];
 	r->has_digest = t->in_place && t->sink && !t->update.nequal && !t->update.equal &&
-	                !t->update.coded && !leaves_out(&c->agreed.root_files);
+	                !t->update.coded && !leaves_out_any(&c->agreed);
 	memcpy(r->digest, t->digest, sizeof r->digest);
 	if (r->err.code || !c->request)
 		return;

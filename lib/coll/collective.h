@@ -47,6 +47,7 @@ struct vector_files {
 struct transfer {
 	struct dataset *inputs; /* empty if this rank reads no input */
 	int ninputs;
+	struct file_list gives; /* gather of files: this rank's, as the inputs */
 	const char **input_names;
 	struct selected_tensor *selected; /* at the root of a broadcast with include or exclude */
 	size_t nselected;
@@ -60,7 +61,9 @@ struct transfer {
 	int copies;           /* number of outputs with the same bytes */
 	char *output;         /* name of the first output */
 	struct place *places; /* [copies * ntensors]: where each tensor begins in each output */
-	int *split; /* gathered files in the sink: [vector * size + rank]; NULL: one output */
+	/* Gathered files in the sink: [vector * size + rank], the first of a folder, which the
+	 * others follow; NULL: one output. */
+	int *split;
 
 	struct vector_files *files;  /* [nvectors] */
 	struct exec_vector *vectors; /* [nvectors], for the executor */
@@ -172,6 +175,11 @@ int files_check_alike(const struct dataset *d, const struct dataset *first, stru
 /* Append the places of the tensor's bytes, in file set @set. */
 int files_map_tensor(struct extents *in, int set, const struct tensor *t, bool swapped,
                      struct err *err);
+/* List the files and folders of the input, a folder. */
+int files_list_tree(const struct collective *, struct file_list *l, struct err *err);
+/* Append the places in file @file of set @set of the bytes of @f that are not in holes. */
+int files_map_data(struct extents *e, int set, int file, const struct listed_file *f,
+                   struct err *err);
 /* Append the places in file @file of set @set, which begins at @offset there, of what is sent of
  * the root's file number @listed. */
 int files_map_listed(const struct collective *, struct extents *e, int set, int file, size_t listed,
@@ -196,6 +204,11 @@ int files_check_outputs(struct collective *, struct err *err);
 int files_select_outputs(struct collective *, struct err *err);
 /* The attributes of a copy of @f. */
 struct sink_attributes files_attributes(const struct collective *, const struct listed_file *f);
+/* Add a copy of @rank's folder @t, with all its files and folders, at @rest (a path; "": none) in
+ * the user's folder @top. Returns the first of its files in the sink, which are in the order of the
+ * list; -1. */
+int files_name_tree(struct collective *, const struct file_list *t, int rank, const char *top,
+                    const char *rest, struct err *err);
 /* Check, digest and sync the complete outputs; rename them. */
 int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
@@ -211,14 +224,22 @@ void outputs_drop(struct collective *, int first, int at);
 
 /* ---- gathered.c: gather of whole files ---- */
 
-/* The names and attributes of this rank's files. */
-int gathered_offer(const struct collective *, struct rank_files *, struct err *err);
+/* List this rank's files, and make the vectors: one for each file, or one for a folder. */
+int gathered_begin(struct collective *, struct err *err);
+/* What this rank says of its files, which it borrows. */
+struct rank_files gathered_offer(const struct collective *);
+/* At rank 0: do the lists of all ranks fit the message to the root? ERR_RESOURCE. */
+int gathered_fits(const struct rank_files *of, int size, struct err *err);
 /* At the root: check that the ranks' files match the vectors. */
 int gathered_check(const struct agreement *, struct err *err);
-/* Does the root write one file per rank to the output @name, or else one file for all ranks? */
+/* Does the root write one file or folder per rank to the output @name, or else one file for all
+ * ranks? */
 bool gathered_split(const struct collective *, const char *name);
-/* Add one file per rank to the sink. @name: as given, with placeholders. */
+/* Add one file or folder per rank to the sink. @name: as given, with placeholders. */
 int gathered_name(struct collective *, const char *name, struct err *err);
+/* Set the extents of the vector that this rank reads, if its input is a folder; that the root
+ * writes. */
+int gathered_map_input(const struct collective *, struct extents *in, struct err *err);
 int gathered_map(struct collective *, int vector, struct err *err);
 
 /* ---- elements.c: fileio_ops ---- */

@@ -99,6 +99,8 @@ for r in range(4): assert (numpy.load(f"histogram.{r}.npy") == numpy.histogram(v
 	for r in 0 1 2 3; do
 		echo $((r + 1)) >"samples.$r"
 		echo "log of $r" >"app.$r.log"
+		mkdir "log.$r"
+		touch "log.$r/"{today,old.gz}
 	done
 	typed docs/recipes.md federated merge fan-out logs
 	oracle checkpoint check allreduce avg 4 --in 'model.{rank}.safetensors' --out 'average.{rank}.safetensors' --weights 1,2,3,4
@@ -107,6 +109,7 @@ for r in range(4): assert (numpy.load(f"histogram.{r}.npy") == numpy.histogram(v
 		[[ -x copy.$r/deep/tool ]]
 		cmp model.1.safetensors "model.copy.$r"
 		cmp "app.$r.log" "logs/$r/app.$r.log"
+		assert_equal "$(ls "all/$r")" today
 	done
 	oracle checkpoint check allreduce avg 1 --inputs 4 --in 'model.{k}.safetensors' --out mean.safetensors
 	assert_equal "$(cat app.{0..3}.log)" "$(<all.log)"

@@ -4,11 +4,6 @@
 # shellcheck disable=SC2016 # for the whole file: ranks expand their own variables
 load helpers
 
-# linked FOLDER: which names are one file
-linked() {
-	(cd "$1" && find . -type f -printf '%i %P\n' | sort -k2 | awk '{ if (!($1 in n)) n[$1] = ++k; print n[$1], $2 }')
-}
-
 @test "hard links of a folder are sent once and linked again; --update makes those that a copy lacks" {
 	local r
 	mkdir -p t/a/b t/empty/er

@@ -471,3 +471,22 @@ refused() {
 	((status == code)) || fail "$*: $status instead of $code: $stderr"
 	[[ $stderr == *"$text"* ]] || fail "$*: does not say '$text': $stderr"
 }
+
+# listing FOLDER: every file and folder with its kind, mode, size and contents, and its time with -t
+listing() {
+	local times=''
+	[[ $1 != -t ]] || {
+		times='%T@ '
+		shift
+	}
+	(
+		cd "$1" || exit
+		find . -printf "%P %y %m $times\n" | sort
+		find . -type f -print0 | sort -z | xargs -0 -r sha1sum
+	)
+}
+
+# linked FOLDER: which names are one file
+linked() {
+	(cd "$1" && find . -type f -printf '%i %P\n' | sort -k2 | awk '{ if (!($1 in n)) n[$1] = ++k; print n[$1], $2 }')
+}

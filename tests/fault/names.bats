@@ -125,6 +125,28 @@ lying() {
 	done
 }
 
+@test "75: the names in a gathered folder, and its sizes: refused before data move, and nothing is written" {
+	local new
+	mkdir -p in.0 in.1/aa
+	head -c 1000 /dev/zero >in.1/aa/bbbb
+	head -c 2000 /dev/zero >in.1/c
+	for new in ../bbbb /a/bbbb aa/../b aa//bbb ./bbbbb; do
+		lying up aa/bbbb "$new" gather --raw-file 'in.{rank}' -o 'got/{rank}/'
+		assert_rank 0 7 "rank 1" "$new"
+		assert_rank 1 7
+		[[ ! -e got && ! -e bbbb ]]
+	done
+	lying up '\xd0\x07\0\0\0\0\0\0' '\xd1\x07\0\0\0\0\0\0' gather --raw-file 'in.{rank}' -o 'got/{rank}/'
+	assert_rank 0 10 "rank 1" "sent two sizes for one file"
+	[[ ! -e got ]]
+	# Hidden names stay as they are, but not directly in '.' or '..'.
+	echo evil >in.1/.profile
+	refused 7 2 "rank 1: '.profile' is hidden" -- gather --raw-file 'in.{rank}' -o '{rank}/..'
+	refused 7 1 "rank 0: '.profile' is hidden" -- gather --raw-file in.1 -o .
+	go 2 gather --raw-file 'in.{rank}' -o 'got/{rank}/'
+	assert_equal "$(<got/1/.profile)" evil
+}
+
 @test "75: a link that a peer's name finds is not followed, also with --force; links in the user's part are" {
 	mkdir in out logs real
 	echo own >target
@@ -209,6 +231,25 @@ save_set("set", {"a.safetensors": {"x": np.zeros(3, "f4")}, "b.safetensors": {"y
 	refused 4 2 'logs/n1: the file exists' "rank 1 has chosen the name 'n1'" -- bash -c \
 		'exec unshare -u sh -c "echo n$COLLCTL_RANK >/proc/sys/kernel/hostname && exec \"\$0\" \"\$@\"" "$0" "$@"' \
 		"$COLLCTL" gather --raw-file 'f{rank}' -o 'logs/{host}'
+}
+
+@test "76: a gathered folder that has another host's name replaces no file without --force" {
+	need_hosts
+	mkdir n0 n1 src
+	echo old >src/f
+	echo new >n1/f
+	local own=(bash -c 'exec unshare -u sh -c "test $COLLCTL_RANK = 0 || echo src >/proc/sys/kernel/hostname; exec \"\$0\" \"\$@\"" "$0" "$@"' "$COLLCTL"
+		gather --raw-file 'n{rank}/')
+	refused 4 2 'src/f: the file exists' "rank 1 has chosen the name 'f'" '--force' -- "${own[@]}" -o '{host}/'
+	refused 4 2 'src/f: the file exists' -- "${own[@]}" --dry-run -o '{host}'
+	assert_equal "$(<src/f)" old
+	go 2 "${own[@]}" --force -o '{host}/'
+	assert_equal "$(<src/f)" new
+	echo old >src/f
+	mkdir src.1
+	echo old >src.1/f
+	go 2 "${own[@]}" -o '{host}.{rank}'
+	assert_equal "$(<src/f) $(<src.1/f)" 'old new'
 }
 
 @test "75: hidden files of a tree come into a folder for it, not into the home folder or one without a name" {

@@ -103,8 +103,13 @@ static void check_files(const struct file_list *l)
 
 static void check_gathered(const struct rank_files *f, uint32_t nfiles)
 {
-	CHECK(f->files.nfiles == (int)nfiles && f->files.nfolders == 0);
 	CHECK(host_name_is_right(f->host));
+	check_files(&f->files);
+	if (rank_files_is_folder(f)) {
+		CHECK(nfiles == 1 && !*f->files.folders[0].name);
+		return;
+	}
+	CHECK(f->files.nfiles == (int)nfiles);
 	for (int i = 0; i < f->files.nfiles; i++)
 		CHECK(!strchr(f->files.files[i].name, '/'));
 }

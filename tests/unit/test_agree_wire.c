@@ -385,6 +385,64 @@ TEST(gathered_files_are_base_names)
 	}
 }
 
+TEST(a_gathered_folder_comes_back_with_its_top_for_one_vector)
+{
+	struct sparse holes = {
+	        .sparse = true, .range = (struct file_range[]){{4, 2}, {8, 1}}, .n = 2};
+	struct listed_file its[] = {{.name = "a/.x", .bytes = 5},
+	                            {.name = "a/b", .linked = true, .to = 0},
+	                            {.name = "s", .bytes = 10, .data = holes}};
+	struct listed_file of[] = {{.name = "", .mode = 0700, .mtime = -1}, {.name = "a"}};
+	struct rank_files out, s = {.files = {.format = &format_raw,
+	                                      .folder = true,
+	                                      .tree = true,
+	                                      .files = its,
+	                                      .folders = of},
+	                            .host = "node7"};
+	static const struct {
+		int nfiles, nfolders, n, right;
+	} cases[] = {{3, 2, 1, true}, {0, 1, 1, true}, {3, 2, 2, false}, {0, 1, 0, false}};
+	for (size_t i = 0; i < 4; i++) {
+		struct err err = {0};
+		struct buf b;
+		s.files.nfiles = cases[i].nfiles;
+		s.files.nfolders = cases[i].nfolders;
+		buf_init(&b, 4096);
+		rank_files_put(&b, &s);
+		for (size_t cut = 0; cut < b.len; cut++) {
+			struct view v = view_of(b.data, cut);
+			assert_int_equal(rank_files_get(&v, &out, cases[i].n, &err), -1);
+			err_clear(&err);
+		}
+		struct view v = view_of(b.data, b.len);
+		int ret = rank_files_get(&v, &out, cases[i].n, &err);
+		assert_int_equal(ret, cases[i].right ? 0 : -1);
+		assert_int_equal(err.code, cases[i].right ? 0 : ERR_INTEGRITY);
+		if (ret == 0) {
+			assert_true(rank_files_is_folder(&out));
+			assert_int_equal(out.files.folders[0].mode, 0700);
+			assert_int_equal(out.files.nfiles, cases[i].nfiles);
+		}
+		if (i == 0) {
+			assert_true(out.files.files[1].linked);
+			assert_int_equal(listed_bytes(&out.files.files[2]), 3);
+		}
+		if (ret == 0)
+			rank_files_release(&out);
+		buf_release(&b);
+	}
+	struct err err = {0};
+	struct buf b;
+	s.files.nfolders = 1; /* not the top */
+	s.files.folders = of + 1;
+	buf_init(&b, 4096);
+	rank_files_put(&b, &s);
+	struct view v = view_of(b.data, b.len);
+	assert_int_equal(rank_files_get(&v, &out, 1, &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	buf_release(&b);
+}
+
 TEST(files_that_can_t_be)
 {
 	struct listed_file huge[] = {{.name = "a", .bytes = INT64_MAX}, {.name = "b", .bytes = 1}};

@@ -568,9 +568,10 @@ static void refuse_selection(struct dataset *d, const char *const *include, int 
 	assert_string_equal(err.text, words);
 }
 
-static void take_unused(void *ctx, const struct dataset *d, const char *pattern)
+static void take_unused(void *ctx, const struct dataset *d, const char *option, const char *pattern)
 {
 	char *names = ctx;
+	assert_string_equal(option, "--exclude");
 	assert_string_equal(d->path, "x.safetensors");
 	strcat(strcat(names, pattern), " ");
 }

@@ -226,16 +226,22 @@ TEST(own_hosts_are_mapped)
 	assert_true(host_name_is_right(name));
 }
 
+/* The entry of a list, with this name. */
+static void put_entry(struct buf *b, size_t i)
+{
+	buf_put_u16(b, 0);
+	put_name(b, i);
+	buf_put_u16(b, 0644);
+	buf_put_u64(b, 0);
+}
+
 static void put_list(struct buf *b, size_t i, int names)
 {
 	buf_put_u8(b, format_raw.number);
 	buf_put_u8(b, (uint8_t)names);
 	buf_put_u32(b, 0);
 	buf_put_u32(b, 1);
-	buf_put_u16(b, 0);
-	put_name(b, i);
-	buf_put_u16(b, 0644);
-	buf_put_u64(b, 0);
+	put_entry(b, i);
 	buf_put_u64(b, 5);
 }
 
@@ -276,6 +282,39 @@ TEST(gathered_files_from_peers)
 			rank_files_release(&s);
 		buf_release(&b);
 	}
+}
+
+/* Names in a gathered folder are as those of a broadcast one. */
+TEST(gathered_folders_from_peers)
+{
+	for (size_t i = 0; i < NAMES; i++)
+		for (int folder = 0; folder < 2; folder++) {
+			struct err err = {0};
+			struct rank_files s;
+			struct buf b;
+			buf_init(&b, 4096);
+			buf_put_str(&b, "node");
+			buf_put_u8(&b, format_raw.number);
+			buf_put_u8(&b, 2);
+			buf_put_u32(&b, folder ? 2 : 1);
+			buf_put_u16(&b, 0);
+			buf_put_str(&b, "");
+			buf_put_u16(&b, 0755);
+			buf_put_u64(&b, 0);
+			if (folder)
+				put_entry(&b, i);
+			buf_put_u32(&b, folder ? 0 : 1);
+			if (!folder) {
+				put_entry(&b, i);
+				buf_put_u64(&b, 5);
+			}
+			struct view v = view_of(b.data, b.len);
+			int ret = rank_files_get(&v, &s, 1, &err);
+			check_result(i, ret, corpus[i].accepted & TREE, &err);
+			if (ret == 0)
+				rank_files_release(&s);
+			buf_release(&b);
+		}
 }
 
 TEST(arrays_from_peers)

@@ -92,7 +92,7 @@ static int list_arrays(const struct collective *c, struct offer_content *out, st
 /* The offer owns only the list of arrays and borrows the rest. */
 static int put_offer(struct collective *c, struct offer *o, struct err *err)
 {
-	struct rank_files gathered = {0};
+	struct rank_files gathered = gathered_offer(c);
 	const struct offer_form form = offer_form_of(c->request, c->agreed.size);
 	int ret = 0;
 	if (c->agreed.content == CONTENT_BYTES && c->transfer.ninputs) {
@@ -103,13 +103,10 @@ static int put_offer(struct collective *c, struct offer *o, struct err *err)
 		o->content.files = c->agreed.beside;
 	} else if (offers_arrays(c)) {
 		ret = list_arrays(c, &o->content, err);
-		if (ret == 0 && form.gathered)
-			ret = gathered_offer(c, &gathered, err);
 		o->content.gathered = &gathered;
 	}
 	if (ret == 0)
 		offer_put(&c->details, o, &form);
-	rank_files_release(&gathered);
 	free(o->content.arrays);
 	return ret;
 }
@@ -405,6 +402,8 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 		ret = planner_init(&c->planner, err);
 	for (int r = 0; ret == 0 && r < c->agreed.size; r++)
 		ret = take_offer(c, r, intents[r], err);
+	if (ret == 0 && c->planner.gathered)
+		ret = gathered_fits(c->planner.gathered, c->agreed.size, err);
 	if (ret == 0)
 		ret = coll_find_network(life, plan->host, c->planner.tuning, &c->planner.network,
 		                        err);

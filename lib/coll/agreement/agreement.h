@@ -135,6 +135,9 @@ int vectors_of_inputs(struct agreement *, const struct coll_request *, const str
                       int n, struct err *err);
 /* Make one vector of the bytes of a->root_files. */
 int vectors_of_files(struct agreement *, const struct coll_request *, struct err *err);
+/* Make the vector of the @bytes that this rank sends of a folder, in a gather. */
+int vectors_of_folder(struct agreement *, const struct coll_request *, uint64_t bytes,
+                      struct err *err);
 /* Add the vector of a->beside, unless it has no files. */
 int vectors_add_beside(struct agreement *, struct err *err);
 /* Make @n vectors of arrays, without info, which the caller fills. */

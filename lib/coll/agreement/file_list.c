@@ -255,7 +255,18 @@ void rank_files_put(struct buf *b, const struct rank_files *s)
 	file_list_put(b, &s->files);
 }
 
-int rank_files_get(struct view *v, struct rank_files *s, int nfiles, struct err *err)
+/* Is it a folder, with its top, for one vector, or a file for each of @n? */
+static int check_gathered(const struct file_list *l, int n, struct err *err)
+{
+	if (l->nfolders ? n != 1 || *l->folders[0].name : l->nfiles != n)
+		return malformed(err, WIRE_BOTH, "source");
+	for (int i = 0; i < l->nfiles && !l->nfolders; i++)
+		if (strchr(l->files[i].name, '/')) /* says why */
+			return path_check_plain(l->files[i].name, ERR_DISAGREE, err);
+	return 0;
+}
+
+int rank_files_get(struct view *v, struct rank_files *s, int n, struct err *err)
 {
 	*s = (struct rank_files){0};
 	if (host_name_get(v, s->host, err) < 0)
@@ -264,15 +275,8 @@ int rank_files_get(struct view *v, struct rank_files *s, int nfiles, struct err 
 		return malformed(err, WIRE_BOTH, "source");
 	if (file_list_get(v, &s->files, err) < 0)
 		return -1;
-	bool right = s->files.nfiles == nfiles && s->files.nfolders == 0;
-	if (!right)
-		malformed(err, WIRE_BOTH, "source");
-	for (int i = 0; right && i < s->files.nfiles; i++) {
-		right = !strchr(s->files.files[i].name, '/');
-		if (!right) /* says why */
-			path_check_plain(s->files.files[i].name, ERR_DISAGREE, err);
-	}
-	if (!right)
-		rank_files_release(s);
-	return right ? 0 : -1;
+	if (check_gathered(&s->files, n, err) == 0)
+		return 0;
+	rank_files_release(s);
+	return -1;
 }

@@ -55,14 +55,18 @@ int file_list_get(struct view *, struct file_list *, struct err *err);
 
 /* The files that a rank contributes to a gather, and its host. */
 struct rank_files {
-	struct file_list files; /* base names */
+	struct file_list files; /* base names, or a tree: the rank's folder */
 	char host[HOST_NAME];
 };
+static inline bool rank_files_is_folder(const struct rank_files *s)
+{
+	return s->files.nfolders > 0;
+}
 void rank_files_release(struct rank_files *);
 void rank_files_put(struct buf *, const struct rank_files *);
-/* Decode them; there must be @nfiles files. ERR_DISAGREE: the name of the host is not valid, or
- * that of a file would leave its folder. Names may be hidden, because the root chooses the names of
- * its outputs. */
-int rank_files_get(struct view *, struct rank_files *, int nfiles, struct err *err);
+/* Decode them: a folder, with @n 1, or @n files. ERR_DISAGREE: the name of the host is not valid,
+ * or that of a file would leave its folder. Names may be hidden, because the root chooses the names
+ * of its outputs. */
+int rank_files_get(struct view *, struct rank_files *, int n, struct err *err);
 
 #endif

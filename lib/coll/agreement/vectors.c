@@ -285,6 +285,22 @@ int vectors_of_files(struct agreement *a, const struct coll_request *r, struct e
 	return describe_vectors(a, err);
 }
 
+int vectors_of_folder(struct agreement *a, const struct coll_request *r, uint64_t bytes,
+                      struct err *err)
+{
+	if (vectors_of_arrays(a, 1, err) < 0)
+		return -1;
+	struct vector *v = a->vectors;
+	struct tensor *t = &a->tensors[0].tensor;
+	v->dtype = DTYPE_U8;
+	v->info.count = bytes;
+	*t = (struct tensor){
+	        .name = "", .dtype = DTYPE_U8, .ndim = 1, .count = bytes, .bytes = bytes};
+	t->shape = &t->count;
+	vector_serve(v, a, r, 1);
+	return describe_vectors(a, err);
+}
+
 /* ---- files beside tensors ---- */
 
 /* Room in the lists for one more vector, and for the files. */

@@ -1,4 +1,4 @@
-/* gather --raw-file: copies a file of each rank to the root, as separate files or joined into one.
+/* gather --raw-file: copies a file or a folder of each rank to the root, or joins files into one.
  * See collective.h. */
 #include <stdlib.h>
 #include <string.h>
@@ -7,45 +7,158 @@
 #include "lib/coll/collective.h"
 #include "lib/coll/request/paths.h"
 
+/* The root's terms have some bytes besides. */
+#define GATHERED_MOST (DETAILS_MAX - 4096)
+
 /* ---- a rank's offer ---- */
 
-int gathered_offer(const struct collective *c, struct rank_files *out, struct err *err)
+/* A file of each input. */
+static int list_inputs(const struct collective *c, struct file_list *l, struct err *err)
 {
 	const struct transfer *t = &c->transfer;
-	*out = (struct rank_files){.files = {.format = &format_raw, .folder = true, .tree = true}};
-	host_name_own(out->host);
-	if (!(out->files.files = err_calloc((size_t)t->ninputs + 1, sizeof *out->files.files,
-	                                    "the files", err)))
+	*l = (struct file_list){.format = &format_raw, .folder = true, .tree = true};
+	if (!(l->files = err_calloc((size_t)t->ninputs + 1, sizeof *l->files, "the files", err)))
 		return -1;
 	for (int i = 0; i < t->ninputs; i++) {
 		const struct dataset_file *f = &t->inputs[i].files[0];
 		char *name = err_strdup(f->name, "a file name", err);
 		if (!name)
 			return -1;
-		struct listed_file *of = &out->files.files[out->files.nfiles++];
+		struct listed_file *of = &l->files[l->nfiles++];
 		*of = files_describe(name, f->size, f->spooled ? NULL : &f->was);
-		if (files_find_holes(&out->files, of, f->fd, err) < 0)
+		if (files_find_holes(l, of, f->fd, err) < 0)
 			return -1;
 	}
 	return 0;
+}
+
+/* The bytes that are sent of a folder. */
+static uint64_t tree_bytes(const struct file_list *l)
+{
+	uint64_t n = 0;
+	for (int f = 0; f < l->nfiles; f++)
+		n += listed_bytes(&l->files[f]);
+	return n;
+}
+
+int gathered_begin(struct collective *c, struct err *err)
+{
+	struct transfer *t = &c->transfer;
+	if (!t->inputs[0].tree)
+		return list_inputs(c, &t->gives, err) < 0
+		               ? -1
+		               : vectors_of_inputs(&c->agreed, c->request, t->inputs, t->ninputs,
+		                                   err);
+	return files_list_tree(c, &t->gives, err) < 0
+	               ? -1
+	               : vectors_of_folder(&c->agreed, c->request, tree_bytes(&t->gives), err);
+}
+
+struct rank_files gathered_offer(const struct collective *c)
+{
+	struct rank_files own = {.files = c->transfer.gives};
+	host_name_own(own.host);
+	return own;
+}
+
+int gathered_fits(const struct rank_files *of, int size, struct err *err)
+{
+	struct buf b;
+	size_t files = 0;
+	buf_init(&b, GATHERED_MOST);
+	for (int r = 0; r < size; r++) {
+		rank_files_put(&b, &of[r]);
+		files += (size_t)of[r].files.nfiles;
+	}
+	const bool lacking = b.nomem, fits = !b.failed;
+	buf_release(&b);
+	if (lacking)
+		return err_nomem(err, "the files of all ranks", GATHERED_MOST);
+	if (fits)
+		return 0;
+	return err_set(err, ERR_RESOURCE,
+	               "the names of the %zu files of all ranks do not fit a message of %u bytes: "
+	               "gather fewer at a time (--include), or archives of them",
+	               files, GATHERED_MOST);
+}
+
+/* The bytes of vector @i that a rank sends. */
+static uint64_t bytes_of(const struct rank_files *of, int i)
+{
+	return rank_files_is_folder(of) ? tree_bytes(&of->files) : of->files.files[i].bytes;
 }
 
 int gathered_check(const struct agreement *a, struct err *err)
 {
 	for (int r = 0; r < a->size; r++)
 		for (int i = 0; i < a->nvectors; i++)
-			if (a->rank_files[r].files.files[i].bytes != a->vectors[i].rows[r])
+			if (bytes_of(&a->rank_files[r], i) != a->vectors[i].rows[r])
 				return err_rank(err, ERR_INTEGRITY, r,
 				                "sent two sizes for one file");
 	return 0;
 }
 
+int gathered_map_input(const struct collective *c, struct extents *in, struct err *err)
+{
+	const struct file_list *l = &c->transfer.gives;
+	for (int f = 0; f < l->nfiles; f++)
+		if (files_map_data(in, 0, f, &l->files[f], err) < 0)
+			return -1;
+	return 0;
+}
+
 /* ---- outputs ---- */
+
+static bool any_folder(const struct agreement *a)
+{
+	bool any = false;
+	for (int r = 0; r < a->size; r++)
+		any |= rank_files_is_folder(&a->rank_files[r]);
+	return any;
+}
 
 bool gathered_split(const struct collective *c, const char *path)
 {
 	return request_gathers_files(c->request) &&
-	       (c->request->each || path_is_folder(path) || paths_vary(c->request->outputs[0]));
+	       (c->request->each || path_is_folder(path) || paths_vary(c->request->outputs[0]) ||
+	        any_folder(&c->agreed));
+}
+
+struct rank_output {
+	char *path;
+	int rank;
+};
+
+static int by_path(const void *a, const void *b)
+{
+	const struct rank_output *x = a, *y = b;
+	const int order = strcmp(x->path, y->path);
+	return order ? order : x->rank - y->rank;
+}
+
+/* Folders of several ranks in one would be no rank's. */
+static int check_folders(const struct collective *c, const char *name, struct err *err)
+{
+	const int size = c->agreed.size;
+	struct rank_output *all = err_calloc((size_t)size, sizeof *all, "the outputs", err);
+	int n = 0, ret = all ? 0 : -1;
+	for (; ret == 0 && n < size; n++) {
+		all[n] = (struct rank_output){
+		        paths_fill(name, n, size, c->agreed.rank_files[n].host, err), n};
+		ret = all[n].path ? 0 : -1;
+	}
+	if (ret == 0)
+		qsort(all, (size_t)n, sizeof *all, by_path);
+	for (int i = 1; ret == 0 && i < n; i++)
+		if (strcmp(all[i].path, all[i - 1].path) == 0)
+			ret = err_set(err, ERR_USAGE,
+			              "%s: is the output of ranks %d and %d, whose folders are "
+			              "not merged: put {rank} into -o",
+			              all[i].path, all[i - 1].rank, all[i].rank);
+	for (int i = 0; i < n; i++)
+		free(all[i].path);
+	free(all);
+	return ret;
 }
 
 /* Add the missing parent folders of the user's @path to the sink, and @path too if it is a folder
@@ -91,8 +204,8 @@ static int add_folders_below(struct collective *c, const char *top, const char *
  * on; "": none has it. */
 struct split_path {
 	char *top, *rest;
-	bool folder; /* the files keep their names */
-	bool host;   /* the host is the whole name */
+	bool folder; /* files keep their names in it */
+	bool host;   /* the host is the whole last name */
 };
 
 static void split_release(struct split_path *p)
@@ -100,6 +213,22 @@ static void split_release(struct split_path *p)
 	free(p->top);
 	free(p->rest);
 	*p = (struct split_path){0};
+}
+
+static size_t without_slashes(const char *path)
+{
+	size_t n = strlen(path);
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	return n;
+}
+
+static bool ends_in_host(const char *name)
+{
+	static const char host[] = "{host}";
+	const size_t n = without_slashes(name), len = sizeof host - 1;
+	return n >= len && memcmp(name + n - len, host, len) == 0 &&
+	       (n == len || name[n - len - 1] == '/');
 }
 
 static int split_init(struct split_path *p, const struct collective *c, const char *name, int rank,
@@ -120,7 +249,7 @@ static int split_init(struct split_path *p, const struct collective *c, const ch
 	}
 	const bool slash = name[0] && name[strlen(name) - 1] == '/';
 	p->folder = c->request->each || (*p->rest ? slash : path_is_folder(p->top));
-	p->host = !p->folder && strcmp(path_name(name), "{host}") == 0;
+	p->host = ends_in_host(name);
 	return 0;
 }
 
@@ -138,6 +267,13 @@ static bool is_given(const struct collective *c, const char *name, int rank, int
 	return given;
 }
 
+/* Is the last name of the output another host's? */
+static bool is_others(const struct collective *c, const struct split_path *p, int rank)
+{
+	const struct rank_files *all = c->agreed.rank_files;
+	return p->host && strcmp(all[rank].host, all[c->agreed.rank].host) != 0;
+}
+
 /* Does only @rank know the whole name of output @i? A name that this rank's user has given to the
  * file, or to the same file of this rank, is not the other rank's choice. */
 static bool names_it(const struct collective *c, const struct split_path *p, int rank, int i)
@@ -145,9 +281,10 @@ static bool names_it(const struct collective *c, const struct split_path *p, int
 	const struct rank_files *own = &c->agreed.rank_files[c->agreed.rank],
 	                        *theirs = &c->agreed.rank_files[rank];
 	if (p->folder)
-		return strcmp(theirs->files.files[i].name, own->files.files[i].name) != 0 &&
+		return (rank_files_is_folder(own) ||
+		        strcmp(theirs->files.files[i].name, own->files.files[i].name) != 0) &&
 		       !is_given(c, theirs->files.files[i].name, rank, i);
-	return p->host && strcmp(theirs->host, own->host) != 0;
+	return is_others(c, p, rank);
 }
 
 /* Add the output for file @i of @rank. Returns its index in the sink, or -1. */
@@ -199,16 +336,46 @@ static int name_file(struct collective *c, const struct split_path *p, int rank,
 	return 0;
 }
 
+/* Add @rank's folder, with all that is in it. */
+static int name_folder(struct collective *c, struct split_path *p, int rank, struct err *err)
+{
+	const struct file_list *t = &c->agreed.rank_files[rank].files;
+	p->top[without_slashes(p->top)] = '\0';
+	p->rest[*p->rest ? without_slashes(p->rest) : 0] = '\0';
+	if (add_folders(c, p->top, *p->rest, err) < 0 ||
+	    (*p->rest && add_folders_below(c, p->top, p->rest, err) < 0))
+		return -1;
+	const int first = files_name_tree(c, t, rank, p->top, p->rest, err);
+	if (first < 0)
+		return -1;
+	for (int f = 0; f < t->nfiles && is_others(c, p, rank); f++)
+		sink_expect_none(c->transfer.sink, first + f, rank);
+	c->transfer.split[rank] = first;
+	return 0;
+}
+
+static int name_files(struct collective *c, const struct split_path *p, int rank, struct err *err)
+{
+	for (int i = 0; i < c->agreed.nvectors; i++)
+		if (name_file(c, p, rank, i, err) < 0)
+			return -1;
+	return 0;
+}
+
 int gathered_name(struct collective *c, const char *name, struct err *err)
 {
 	size_t n = (size_t)c->agreed.nvectors * (size_t)c->agreed.size;
+	if (any_folder(&c->agreed) && check_folders(c, name, err) < 0)
+		return -1;
 	if (!(c->transfer.split = err_calloc(n, sizeof *c->transfer.split, "the outputs", err)))
 		return -1;
 	for (int r = 0; r < c->agreed.size; r++) {
 		struct split_path path;
 		int ret = split_init(&path, c, name, r, err);
-		for (int i = 0; ret == 0 && i < c->agreed.nvectors; i++)
-			ret = name_file(c, &path, r, i, err);
+		if (ret == 0)
+			ret = rank_files_is_folder(&c->agreed.rank_files[r])
+			              ? name_folder(c, &path, r, err)
+			              : name_files(c, &path, r, err);
 		split_release(&path);
 		if (ret < 0)
 			return -1;
@@ -220,9 +387,15 @@ int gathered_map(struct collective *c, int vector, struct err *err)
 {
 	struct extents *out = &c->transfer.files[vector].out[0];
 	const uint64_t *rows = c->agreed.vectors[vector].rows;
-	for (int r = 0; r < c->agreed.size; r++)
-		if (extents_add(out, 0, c->transfer.split[vector * c->agreed.size + r], 0, rows[r],
-		                false, err) < 0)
+	for (int r = 0; r < c->agreed.size; r++) {
+		const struct rank_files *of = &c->agreed.rank_files[r];
+		const int first = c->transfer.split[vector * c->agreed.size + r];
+		if (!rank_files_is_folder(of) &&
+		    extents_add(out, 0, first, 0, rows[r], false, err) < 0)
 			return -1;
+		for (int f = 0; rank_files_is_folder(of) && f < of->files.nfiles; f++)
+			if (files_map_data(out, 0, first + f, &of->files.files[f], err) < 0)
+				return -1;
+	}
 	return 0;
 }

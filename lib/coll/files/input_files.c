@@ -23,11 +23,12 @@ static void note_skipped(void *ctx, const char *path, const char *why)
 	coll_note(c->life, 0, "%s: %s: skipped", path, why);
 }
 
-/* All ranks that read have the same tensors: one says it. */
+/* All ranks that read have the same tensors: one says it. Of files each rank has its own. */
 static void note_input(void *ctx, const char *text)
 {
 	const struct collective *c = ctx;
-	const bool speaks = c->agreed.rank == 0 || request_root_offers(c->request);
+	const bool speaks = c->agreed.rank == 0 || request_root_offers(c->request) ||
+	                    request_gathers_files(c->request);
 	coll_note(c->life, speaks ? 0 : 1, "%s", text);
 }
 
@@ -46,11 +47,12 @@ static int refuse_pipe(const char *name, struct err *err)
 static struct input_source source_of(struct collective *c, bool raw_file)
 {
 	const struct coll_request *r = c->request;
-	bool trees = raw_file && r->kind == COLL_BROADCAST && !r->each;
+	bool trees = raw_file && (r->kind == COLL_BROADCAST || r->kind == COLL_GATHER) && !r->each;
 	return (struct input_source){.o = &r->files,
 	                             .raw_file = raw_file,
 	                             .heads_only = r->dry_run,
 	                             .parts = r->consolidate,
+	                             .none = request_gathers_files(r),
 	                             .memory = r->settings.memory,
 	                             .job = c->life->job,
 	                             .note = note_input,
@@ -89,6 +91,8 @@ static int check_input(const struct collective *c, const struct dataset *d, stru
 	const struct tensor *t = d->tensors;
 	if (request_moves_pieces(c->request))
 		return check_checkpoint(c, d, err);
+	if (d->tree)
+		return 0;
 	if (!dataset_is_array(d) && !coll_rules(c->request->kind)->sets)
 		return err_set(err, ERR_USAGE,
 		               "%s: %s takes arrays: only allreduce, reduce and broadcast take "
@@ -425,33 +429,31 @@ static int list_folders(struct file_list *l, const struct dataset *d, struct err
 }
 
 /* With --include or --exclude the root writes new files: their headers are in the sink. */
-static int list_selected(struct collective *c, struct err *err)
+static int list_selected(const struct collective *c, struct file_list *l, struct err *err)
 {
 	int n = sink_files(c->transfer.sink);
 	for (int f = 0; f < n; f++) {
 		const char *name = path_name(sink_path(c->transfer.sink, f));
-		if (list_file(&c->agreed.root_files, name, sink_size(c->transfer.sink, f), NULL, -1,
-		              err) < 0)
+		if (list_file(l, name, sink_size(c->transfer.sink, f), NULL, -1, err) < 0)
 			return -1;
 	}
 	return 0;
 }
 
-static int list_files(struct collective *c, struct err *err)
+static int list_files(const struct collective *c, struct file_list *l, struct err *err)
 {
 	for (int k = 0; k < c->transfer.ninputs; k++) {
 		const struct dataset *d = &c->transfer.inputs[k];
 		for (int i = 0; i < d->nfiles; i++) {
 			const struct dataset_file *f = &d->files[i];
 			if (!f->unpacked &&
-			    list_file(&c->agreed.root_files, f->name, f->size,
-			              f->spooled ? NULL : &f->was,
+			    list_file(l, f->name, f->size, f->spooled ? NULL : &f->was,
 			              c->request->files.raw_file && !c->request->resume ? f->fd
 			                                                                : -1,
 			              err) < 0)
 				return -1;
 		}
-		if (d->tree && find_links(&c->agreed.root_files, d, err) < 0)
+		if (d->tree && find_links(l, d, err) < 0)
 			return -1;
 	}
 	return 0;
@@ -492,6 +494,17 @@ static int check_names(const struct file_list *l, struct err *err)
 	               twice);
 }
 
+int files_list_tree(const struct collective *c, struct file_list *l, struct err *err)
+{
+	const struct dataset *d = &c->transfer.inputs[0];
+	*l = (struct file_list){.format = &format_raw, .folder = true, .tree = true};
+	if (!(l->files = err_calloc((size_t)d->nfiles + 1, sizeof *l->files, "the files", err)))
+		return -1;
+	return list_folders(l, d, err) < 0 || list_files(c, l, err) < 0
+	               ? -1
+	               : check_lengths(l, d->path, err);
+}
+
 /* Make the vector of a broadcast's files. */
 static int vectors_of_bytes(struct collective *c, struct err *err)
 {
@@ -508,7 +521,7 @@ static int vectors_of_bytes(struct collective *c, struct err *err)
 	if (!(l->files = err_calloc(n, sizeof *l->files, "the files", err)))
 		return -1;
 	if ((d->tree && list_folders(l, d, err) < 0) ||
-	    (t->selected ? list_selected : list_files)(c, err) < 0 || check_names(l, err) < 0 ||
+	    (t->selected ? list_selected : list_files)(c, l, err) < 0 || check_names(l, err) < 0 ||
 	    check_lengths(l, d->path, err) < 0)
 		return -1;
 	return vectors_of_files(&c->agreed, c->request, err);
@@ -535,6 +548,8 @@ static int make_vectors(struct collective *c, struct err *err)
 	const struct transfer *t = &c->transfer;
 	if (c->agreed.content == CONTENT_BYTES)
 		return vectors_of_bytes(c, err);
+	if (request_gathers_files(c->request))
+		return gathered_begin(c, err);
 	if (vectors_of_inputs(&c->agreed, c->request, t->inputs, t->ninputs, err) < 0)
 		return -1;
 	return vector_of_beside(c, err);
@@ -637,6 +652,13 @@ static int map_range(void *ctx, uint64_t offset, uint64_t bytes, struct err *err
 	return extents_add(m->e, m->set, m->file, offset, bytes, false, err);
 }
 
+int files_map_data(struct extents *e, int set, int file, const struct listed_file *f,
+                   struct err *err)
+{
+	struct mapping m = {e, set, file};
+	return sparse_visit(&f->data, 0, f->bytes, map_range, &m, err);
+}
+
 int files_map_listed(const struct collective *c, struct extents *e, int set, int file,
                      size_t listed, uint64_t offset, struct err *err)
 {
@@ -644,11 +666,10 @@ int files_map_listed(const struct collective *c, struct extents *e, int set, int
 	const struct listed_file *f = listed < (size_t)c->agreed.root_files.nfiles
 	                                      ? &c->agreed.root_files.files[listed]
 	                                      : NULL;
-	struct mapping m = {e, set, file};
 	if (u->coded) /* what is sent is no part of a file */
 		return 0;
 	if (!u->run && f && f->data.sparse)
-		return sparse_visit(&f->data, 0, f->bytes, map_range, &m, err);
+		return files_map_data(e, set, file, f, err);
 	if (!u->run)
 		return extents_add(e, set, file, offset, c->agreed.tensors[listed].tensor.bytes,
 		                   false, err);
@@ -693,6 +714,8 @@ static int map_vector(struct collective *c, int i, struct err *err)
 		return consolidated_map_input(c, &f->in[0], err);
 	if (c->agreed.content == CONTENT_BYTES)
 		return (c->transfer.selected ? map_selected : map_files)(c, &f->in[0], err);
+	if (c->transfer.gives.nfolders)
+		return gathered_map_input(c, &f->in[0], err);
 	if (agreement_is_beside(&c->agreed, i))
 		return map_beside(c, &f->in[0], err);
 	for (int k = 0; k < v->ninputs && ret == 0; k++)

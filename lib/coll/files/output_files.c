@@ -161,31 +161,63 @@ static int check_hidden(const struct file_list *t, int root, const char *path, s
 	                text_escape(shown, sizeof shown, name), path);
 }
 
-/* Add a copy of the root's folder, with all its files and folders, at @path. */
+/* @name in the folder @rest; "" is that folder. */
+static char *path_in(const char *rest, const char *name, struct err *err)
+{
+	return *name ? path_join(rest, name, err) : err_strdup(rest, "a path", err);
+}
+
+static int name_folder(struct collective *c, const struct listed_file *f, const char *top,
+                       const char *rest, struct err *err)
+{
+	const struct sink_attributes as = files_attributes(c, f);
+	char *name = path_in(rest, f->name, err);
+	int ret = name ? sink_add_folder_below(c->transfer.sink, top, name, &as, err) : -1;
+	free(name);
+	return ret;
+}
+
+static int name_in_tree(struct collective *c, const struct listed_file *f, const char *top,
+                        const char *rest, struct err *err)
+{
+	const struct sink_attributes as = files_attributes(c, f);
+	char *name = path_in(rest, f->name, err);
+	int file = name ? sink_add_below(c->transfer.sink, top, name, f->bytes, &as, err) : -1;
+	free(name);
+	if (file >= 0)
+		sink_set_data(c->transfer.sink, file, &f->data);
+	return file;
+}
+
+int files_name_tree(struct collective *c, const struct file_list *t, int rank, const char *top,
+                    const char *rest, struct err *err)
+{
+	const int first = sink_files(c->transfer.sink);
+	char *path = path_in(top, rest, err);
+	int ret = path ? check_hidden(t, rank, path, err) : -1;
+	free(path);
+	for (int i = 0; ret == 0 && i < t->nfolders; i++)
+		ret = name_folder(c, &t->folders[i], top, rest, err);
+	for (int f = 0; ret == 0 && f < t->nfiles; f++) {
+		const int file = name_in_tree(c, &t->files[f], top, rest, err);
+		if (file < 0)
+			return -1;
+		if (t->files[f].linked)
+			sink_link(c->transfer.sink, file, first + t->files[f].to);
+		if (rank == c->agreed.rank)
+			leave_input(c, f, file);
+	}
+	return ret < 0 ? -1 : first;
+}
+
+/* Add a copy of the root's folder at @path. */
 static int name_tree(struct collective *c, const char *path, struct err *err)
 {
 	const struct file_list *t = &c->agreed.root_files;
-	if (check_hidden(t, c->agreed.root, path, err) < 0)
-		return -1;
-	for (int i = 0; i < t->nfolders; i++) {
-		const struct sink_attributes as = files_attributes(c, &t->folders[i]);
-		if (sink_add_folder_below(c->transfer.sink, path, t->folders[i].name, &as, err) < 0)
-			return -1;
-	}
-	for (int f = 0; f < t->nfiles; f++) {
-		const struct sink_attributes as = files_attributes(c, &t->files[f]);
-		int file = sink_add_below(c->transfer.sink, path, t->files[f].name,
-		                          t->files[f].bytes, &as, err);
-		if (file < 0)
-			return -1;
-		files_place(c, 0, (size_t)f)->file = file;
-		sink_set_data(c->transfer.sink, file, &t->files[f].data);
-		if (t->files[f].linked)
-			sink_link(c->transfer.sink, file,
-			          files_place(c, 0, (size_t)t->files[f].to)->file);
-		leave_input(c, f, file);
-	}
-	return 0;
+	const int first = files_name_tree(c, t, c->agreed.root, path, "", err);
+	for (int f = 0; first >= 0 && f < t->nfiles; f++)
+		files_place(c, 0, (size_t)f)->file = first + f;
+	return first < 0 ? -1 : 0;
 }
 
 /* Add a copy of file @f as @name in the folder @path, or at @path. */
@@ -705,4 +737,5 @@ void files_release(struct collective *c)
 	free(t->output);
 	free(t->places);
 	free(t->split);
+	file_list_release(&t->gives);
 }

@@ -52,15 +52,15 @@ static int unpack_in_thread(void *ctx, int (*fn)(void *, struct err *), void *ar
 	return job_run_in_thread(in->job, fn, arg, err);
 }
 
-static void note_unused(void *ctx, const struct dataset *d, const char *pattern)
+static void note_unused(void *ctx, const struct dataset *d, const char *option, const char *pattern)
 {
 	const struct input_source *in = ctx;
 	char text[512];
 
 	if (!in->note)
 		return;
-	snprintf(text, sizeof text, "%.300s: no %s matches --exclude '%.100s'", d->path,
-	         d->tree ? "file or folder" : "tensor", pattern);
+	snprintf(text, sizeof text, "%.300s: no %s matches %s '%.100s'", d->path,
+	         d->tree ? "file or folder" : "tensor", option, pattern);
 	in->note(in->ctx, text);
 }
 
@@ -70,7 +70,7 @@ static struct dataset_patterns patterns_of(const struct input_source *in)
 	                                 .exclude = in->o->exclude,
 	                                 .ninclude = in->o->ninclude,
 	                                 .nexclude = in->o->nexclude,
-	                                 .none = in->parts,
+	                                 .none = in->parts || in->none,
 	                                 .unused = note_unused,
 	                                 .ctx = (void *)in};
 }

@@ -56,9 +56,10 @@ struct tensor {
 struct dataset_patterns {
 	const char *const *include, *const *exclude;
 	int ninclude, nexclude;
-	bool none; /* no tensor need be left, and no pattern need match one */
-	/* Called for each pattern of exclude that matches nothing; may be NULL. */
-	void (*unused)(void *ctx, const struct dataset *, const char *pattern);
+	bool none; /* no tensor or file need be left, and no pattern need match one */
+	/* Called for each pattern of exclude that matches nothing and, of a folder with `none`, of
+	 * include; @option: "--exclude", "--include". May be NULL. */
+	void (*unused)(void *ctx, const struct dataset *, const char *option, const char *pattern);
 	void *ctx;
 };
 
@@ -133,7 +134,8 @@ struct dataset_source {
 	 * refused. */
 	void (*skip)(void *ctx, const char *path, const char *why);
 	/* With raw_file: which files of a folder to read, with the folders in which they are; NULL:
-	 * all. ERR_USAGE: a pattern of include matches nothing, or the input is no folder. */
+	 * all. ERR_USAGE: a pattern of include matches nothing, without `none`; the input is no
+	 * folder. */
 	const struct dataset_patterns *names;
 };
 

@@ -138,7 +138,7 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 		return err_set(
 		        err, ERR_USAGE,
 		        "%s: --include and --exclude with --raw-file choose files of a folder "
-		        "that is broadcast: remove them",
+		        "that is broadcast or gathered: remove them",
 		        d->path);
 	if (d->format->open_set && !pipe && (path_is_index(path) || path_is_folder(path)))
 		return d->format->open_set(d, src, err);

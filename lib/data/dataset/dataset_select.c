@@ -114,7 +114,7 @@ int dataset_select(struct dataset *d, const struct dataset_patterns *p, struct e
 			return no_match(d, p->include[i], err);
 	for (int i = 0; p->unused && i < p->nexclude; i++)
 		if (!is_used(d, p->exclude[i]))
-			p->unused(p->ctx, d, p->exclude[i]);
+			p->unused(p->ctx, d, "--exclude", p->exclude[i]);
 	for (size_t i = 0; i < d->ntensors; i++) {
 		const struct tensor *t = &d->tensors[i];
 		if ((!p->ninclude || matches_any(t->name, p->include, p->ninclude)) &&

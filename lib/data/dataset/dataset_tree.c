@@ -46,14 +46,17 @@ static bool is_included(const struct dataset *d, const char *name, bool folder, 
 static int check_used(const struct tree *t, struct err *err)
 {
 	const struct dataset_patterns *p = &t->dataset->names;
-	for (int i = 0; i < p->ninclude; i++)
-		if (!t->used[i])
+	for (int i = 0; i < p->ninclude; i++) {
+		if (!t->used[i] && !p->none)
 			return err_set(err, ERR_USAGE,
 			               "%s: no file or folder matches --include '%s'",
 			               t->dataset->path, p->include[i]);
+		if (!t->used[i] && p->unused)
+			p->unused(p->ctx, t->dataset, "--include", p->include[i]);
+	}
 	for (int i = 0; i < p->nexclude; i++)
 		if (!t->used[p->ninclude + i] && p->unused)
-			p->unused(p->ctx, t->dataset, p->exclude[i]);
+			p->unused(p->ctx, t->dataset, "--exclude", p->exclude[i]);
 	return 0;
 }
 
