@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -43,9 +44,10 @@ void lines_release(struct lines *l)
 	if (l->from >= 0)
 		close(l->from);
 	free(l->buf);
+	free(l->ahead);
 	l->from = -1;
-	l->buf = NULL;
-	l->len = l->cap = 0;
+	l->buf = l->ahead = NULL;
+	l->len = l->cap = l->nahead = 0;
 }
 
 /* ---- echoes ---- */
@@ -226,17 +228,54 @@ static int make_room(struct lines *l)
 	return 0;
 }
 
+static size_t filtered(const struct lines *l, char *bytes, size_t n)
+{
+	return l->filter ? l->filter(l->filter_ctx, bytes, n) : n;
+}
+
+void lines_fetch(struct lines *l)
+{
+	int there = 0;
+
+	if (l->from < 0 || ioctl(l->from, FIONREAD, &there) < 0 || there <= 0)
+		return;
+	char *grown = realloc(l->ahead, l->nahead + (size_t)there);
+	if (!grown)
+		return;
+	l->ahead = grown;
+	ssize_t n = read(l->from, grown + l->nahead, (size_t)there);
+	if (n > 0)
+		l->nahead += filtered(l, grown + l->nahead, (size_t)n);
+}
+
+/* Move fetched bytes to the buffer. Returns their number. */
+static ssize_t take_ahead(struct lines *l)
+{
+	const size_t room = l->cap - l->len, n = l->nahead < room ? l->nahead : room;
+
+	memcpy(l->buf + l->len, l->ahead, n);
+	memmove(l->ahead, l->ahead + n, l->nahead - n);
+	l->nahead -= n;
+	l->len += n;
+	return (ssize_t)n;
+}
+
 /* Bytes read, 0 if there are none now, -1 if the pipe has ended. */
 static ssize_t pump_once(struct lines *l)
 {
+	ssize_t n;
+
 	if (make_room(l) < 0)
 		return -1;
-	ssize_t n = read(l->from, l->buf + l->len, l->cap - l->len);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	if (n > 0)
-		l->len += l->filter ? l->filter(l->filter_ctx, l->buf + l->len, (size_t)n)
-		                    : (size_t)n;
+	if (l->nahead) {
+		n = take_ahead(l);
+	} else {
+		n = read(l->from, l->buf + l->len, l->cap - l->len);
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR ? 0 : -1;
+		if (n > 0)
+			l->len += filtered(l, l->buf + l->len, (size_t)n);
+	}
 	if (emit_lines(l, n == 0) < 0 || n == 0)
 		return -1;
 	return n;

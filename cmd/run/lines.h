@@ -54,6 +54,8 @@ struct lines {
 	char prefix[96]; /* "[12] " */
 	char *buf;       /* the incomplete line; at most LINES_MAX bytes */
 	size_t len, cap;
+	char *ahead; /* [nahead]: read by lines_fetch, and not forwarded yet */
+	size_t nahead;
 };
 
 /* Open the pipe; *write_end (close-on-exec) is for the process, and the caller closes it.
@@ -63,6 +65,10 @@ int lines_open(struct lines *l, int rank, int to, int *write_end, struct err *er
 /* Forward the data in the pipe; never waits for the process. False: the pipe has ended or its
  * output cannot be written; an incomplete line has been forwarded. */
 bool lines_pump(struct lines *l);
+
+/* Read what is in the pipe, and let the filter see it: the next lines_pump forwards it. Never waits
+ * for anything, and may be called while a write waits (lines.wait). */
+void lines_fetch(struct lines *l);
 
 /* Close the pipe. */
 void lines_release(struct lines *l);

@@ -587,6 +587,8 @@ static void reap(struct run *r)
 			continue;
 		r->ranks[rank].pid = 0;
 		r->live--;
+		if (r->ranks[rank].host)
+			lines_fetch(&r->ranks[rank].err); /* the rank's code may be there */
 		status = ssh_status(&r->ranks[rank], status, &lost);
 		if (!lost)
 			r->ranks[rank].code = rank_exit_code(status);
@@ -652,6 +654,14 @@ static void pump(const struct run *r, struct lines *l)
 	lines_release(l);
 }
 
+/* What reap has fetched: the pipe may be empty, and another process may have it open. */
+static void pump_fetched(const struct run *r)
+{
+	for (int i = 0; i < r->size; i++)
+		while (r->ranks[i].err.nahead)
+			pump(r, &r->ranks[i].err);
+}
+
 static void supervise(struct run *r)
 {
 	struct epoll_event events[64];
@@ -665,6 +675,7 @@ static void supervise(struct run *r)
 			else
 				take_signals(r);
 		}
+		pump_fetched(r);
 		if (r->live > 0)
 			end_keep_time(r);
 	}

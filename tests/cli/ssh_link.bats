@@ -243,6 +243,8 @@ cuts() {
 		mark, where, host, command = sys.argv[1].encode().decode("unicode_escape").encode(), *sys.argv[2:]
 		if host != where:
 		    os.execv("/bin/sh", ["sh", "-c", command])
+		with open("cut.pid", "w") as f:
+		    f.write(str(os.getpid()))
 		far = subprocess.Popen(["sh", "-c", command], stderr=subprocess.PIPE, start_new_session=True)
 		said = b""
 		while part := os.read(far.stderr.fileno(), 65536):
@@ -294,6 +296,33 @@ lose() {
 	here
 	run -255 --separate-stderr over here a -- sh -c 'exit 255'
 	[[ $stderr == *'rank 0: a: sh ended with exit code 255'* ]] || fail "$stderr"
+}
+
+@test "64: the exit code of a rank arrives though run waits for the reader of its stderr when the connection is lost" {
+	cuts '\0e\7' b
+	"$PYTHON" - "$COLLCTL" "$PWD/cut" <<-'END'
+		import fcntl, os, struct, subprocess, sys, termios
+		collctl, ssh = sys.argv[1:]
+		full = 15 * 4096 # all but one page: the first line of rank 0 fits, the second does not
+		r, w = os.pipe()
+		os.write(w, bytes(full))
+		there = lambda: struct.unpack("i", fcntl.ioctl(r, termios.FIONREAD, bytes(4)))[0]
+		ranks = 'if [ "$COLLCTL_RANK" = 0 ]; then printf "1\n2\n" >&2; else until [ -e go ]; do :; done; exit 7; fi'
+		run = subprocess.Popen([collctl, "run", "--ssh", ssh, "-H", "a,b", "--remote-path", collctl, "--", "sh", "-c", ranks], stderr=w)
+		os.close(w)
+		while there() == full: # run has not written the first line
+		    pass
+		open("go", "w").close()
+		with open("cut.pid") as f:
+		    lost = f.read()
+		while os.path.exists("/proc/" + lost): # run has not taken its end
+		    pass
+		said = b""
+		while part := os.read(r, 65536):
+		    said += part
+		assert run.wait() == 7, (run.returncode, said[full:])
+		assert b"rank 1: b: sh ended with exit code 7" in said, said[full:]
+	END
 }
 
 # bats test_tags=smoke
