@@ -102,10 +102,10 @@ static void on_opened(void *ctx, struct job *job)
 	v->progress.counts = strcmp(v->command, "check") == 0; /* measurements */
 }
 
-static void on_moving(void *ctx, uint64_t bytes, const struct sink *sink)
+static void on_moving(void *ctx, uint64_t bytes, const struct coll *coll)
 {
 	struct job_view *v = ctx;
-	progress_files(&v->progress, bytes, sink);
+	progress_files(&v->progress, bytes, coll);
 }
 
 static void on_selected(void *ctx, const struct select_args *args, const struct selection *s)

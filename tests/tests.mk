@@ -1,7 +1,7 @@
 # Set-up, demo, tests and benchmarks. The goals that install packages do so before pkg-config or the
 # compiler is asked for anything, and build in a make of their own.
 
-.PHONY: help compdb tidy deps deps-test deps-more deps-bench demo check check-more check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-fanout bench-device bench-reach bench-hosts bench-networks
+.PHONY: help compdb tidy deps deps-test deps-more deps-bench demo check check-more check-long check-bare check-faults check-sim bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-fanout bench-progress bench-device bench-reach bench-hosts bench-networks
 
 PARTS = commands faults units asan-commands asan-faults asan-units tsan-commands tsan-faults tsan-units \
 	fuzz-files fuzz-wire bare
@@ -51,6 +51,7 @@ help:
 	@echo '                      read the formats of torch, and compare with torch (if $$(PYTHON) has it), numpy and cat'
 	@echo 'make bench-delta      measure the coding of a file as a difference to an old version, and compare with zstd and'
 	@echo '                      xdelta3; of OLD= and NEW= with elements of WIDTH=2 bytes, or else of drawn weights'
+	@echo 'make bench-progress   measure how long --progress stands, and how true its time left is'
 	@echo 'make bench-gpu        measure the GPU plug-in: reductions, copies, how the parts of whole jobs overlap; and'
 	@echo '                      compare whole jobs with torch, if $$(PYTHON) has it (needs a GPU)'
 	@echo 'make bench-reduce     measure the reduction kernels'
@@ -157,6 +158,10 @@ bench-fanout: deps-bench
 bench-checkpoint: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" sh -c 'python3 tests/bench/checkpoint.py && python3 tests/bench/formats.py'
+
+bench-progress:
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/progress.py
 
 bench-delta: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) $(BUILD)/bench/delta_bench

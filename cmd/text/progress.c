@@ -69,8 +69,7 @@ static void show(struct progress *p, bool last)
 
 	p->look(p->ctx, &now);
 	meter_add(&p->meter, clock_ns(), now.moved);
-	/* At first the moved bytes determine the rate, later those on disk. */
-	double rate = fmax(meter_rate(&p->meter), meter_rate(&p->early));
+	double rate = meter_rate(&p->meter);
 	if (p->mode == PROGRESS_BAR)
 		bar_draw(progress_line(text, sizeof text, bar_width(), p->what, &now, rate));
 	else if (!last && !bar_writable())
@@ -113,21 +112,6 @@ void progress_start(struct progress *p, const struct options *o, const char *wha
 		loop_timer_set(loop, &p->timer, p->due);
 }
 
-/* The bytes of the user's files that the job has moved, less those not yet on disk. Never
- * decreases, even if more bytes wait for the disk than before. */
-static uint64_t files_moved(struct progress *p, const struct job_progress *now)
-{
-	uint64_t behind = p->sink ? sink_behind(p->sink) : 0, moved = p->bytes;
-
-	if (now->moved < now->total)
-		moved = (uint64_t)((double)now->moved / (double)now->total * (double)p->bytes);
-	meter_add(&p->early, clock_ns(), moved);
-	moved -= behind < moved ? behind : moved;
-	if (moved > p->moved)
-		p->moved = moved;
-	return p->moved;
-}
-
 /* The remaining seconds of the slowest rank, from its rate and its last heartbeat; 0: unknown. */
 static double slowest_left(struct progress *p, const struct job_progress *now)
 {
@@ -141,10 +125,21 @@ static double slowest_left(struct progress *p, const struct job_progress *now)
 	p->slowest_rank = now->slowest;
 	if (done != p->slowest.moved)
 		meter_add(&p->slowest, clock_ns(), done);
-	const double rate = meter_rate(&p->slowest);
 	const double age = (double)(clock_ns() - p->slowest.at) / (double)NS_PER_SEC;
-	const double left = rate > 0 ? (METER_WHOLE - (double)done) / rate - age - BEATS_OLD : 0;
-	return left > 0 ? left : 0;
+	return fmax(meter_left(&p->slowest) - age - BEATS_OLD, 0);
+}
+
+static void look_at_files(struct progress *p, struct progress_now *now)
+{
+	coll_progress(p->coll, &p->files);
+	const uint64_t moved = (uint64_t)(pipeline_done(&p->files.pipeline) * (double)p->bytes);
+
+	if (moved > p->moved)
+		p->moved = moved;
+	now->moved = p->moved;
+	now->total = p->bytes;
+	now->files = &p->files;
+	now->files_left = files_left(&p->early, &p->files, clock_ns());
 }
 
 static void look_at_job(void *ctx, struct progress_now *now)
@@ -171,11 +166,12 @@ static void look_at_job(void *ctx, struct progress_now *now)
 		p->joined = j.joined;
 		now->joined = &p->joined;
 	}
-	if (p->bytes && j.total) {
-		now->moved = files_moved(p, &j);
-		now->total = p->bytes;
-		now->slowest_left = slowest_left(p, &j);
-	}
+	if (!p->coll)
+		return;
+	look_at_files(p, now);
+	now->slowest_left = slowest_left(p, &j);
+	if (j.slowest == now->rank)
+		now->slowest_done = pipeline_done(&p->files.pipeline);
 }
 
 void progress_start_job(struct progress *p, const struct options *o, const char *what,
@@ -185,10 +181,10 @@ void progress_start_job(struct progress *p, const struct options *o, const char 
 	p->job = job;
 }
 
-void progress_files(struct progress *p, uint64_t bytes, const struct sink *sink)
+void progress_files(struct progress *p, uint64_t bytes, const struct coll *coll)
 {
 	p->bytes = bytes;
-	p->sink = sink;
+	p->coll = coll;
 	meter_start(&p->meter, clock_ns());
 	meter_start(&p->early, clock_ns());
 }

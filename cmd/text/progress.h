@@ -15,7 +15,6 @@
 
 #include "cmd/options/options.h"
 #include "cmd/text/progress_text.h"
-#include "lib/data/files/sink.h"
 #include "lib/job/job.h"
 
 enum progress_mode { PROGRESS_NONE, PROGRESS_BAR, PROGRESS_LINES, PROGRESS_JSON };
@@ -37,24 +36,24 @@ struct progress {
 	struct meter meter;
 	/* of a job */
 	struct job *job;
-	bool counts;             /* the job does not count bytes; set after the start */
-	uint64_t bytes;          /* of the user's files; 0: use the job's count */
-	const struct sink *sink; /* NULL: nothing is written */
-	uint64_t moved;          /* the largest value so far */
-	struct meter early;      /* of moved bytes, also of those that are not on disk */
-	struct meter slowest;    /* of the slowest rank's fraction, in units of METER_WHOLE */
+	bool counts;                /* the job does not count bytes; set after the start */
+	const struct coll *coll;    /* whose files move; NULL: use the job's count */
+	uint64_t bytes;             /* of its files */
+	struct coll_progress files; /* as shown */
+	uint64_t moved;             /* the largest value so far */
+	/* Of fractions (METER_WHOLE): of files_left, and of the slowest rank's progress. */
+	struct meter early, slowest;
 	int slowest_rank;
 };
-#define METER_WHOLE 1e12
 
 /* @what, @ctx and @loop (NULL: progress_step is called) must live until progress_stop. */
 void progress_start(struct progress *, const struct options *, const char *what, struct loop *loop,
                     progress_look *look, void *ctx);
 /* The same for a job, from job_open to job_close: shows job_progress. */
 void progress_start_job(struct progress *, const struct options *, const char *what, struct job *);
-/* Data start to move. Progress is shown in the @bytes of this rank's files; bytes of @sink (NULL:
- * none) count once they are on disk. @sink must live until progress_stop. */
-void progress_files(struct progress *, uint64_t bytes, const struct sink *sink);
+/* Data start to move. Progress is shown in the @bytes of this rank's files: those that are through
+ * all stages (pipeline.h). @coll must live until progress_stop. */
+void progress_files(struct progress *, uint64_t bytes, const struct coll *coll);
 /* Show the progress if it is due. Cheap enough to call for every piece. */
 void progress_step(struct progress *);
 /* Clear the bar and print the last line or object. Call it before printing the result or the error.

@@ -47,6 +47,34 @@ double meter_rate(const struct meter *m)
 	return m->weight > 0 ? m->sum / m->weight : -1;
 }
 
+double meter_left(const struct meter *m)
+{
+	const double rate = meter_rate(m);
+
+	return rate > 0 ? (METER_WHOLE - (double)m->moved) / rate : 0;
+}
+
+/* What waits for the disk, which works at the same time as the other stages but later, by the
+ * disk's own speed. */
+static double store_left(const struct coll_progress *f)
+{
+	const struct pipeline_part *store = &f->pipeline.part[PIPELINE_STORE];
+	const double seconds = (double)f->waited_ns / (double)NS_PER_SEC;
+
+	if (!f->waited || store->done >= store->total)
+		return 0;
+	return (double)(store->total - store->done) * seconds / (double)f->waited;
+}
+
+double files_left(struct meter *early, const struct coll_progress *f, int64_t at)
+{
+	struct pipeline others = f->pipeline;
+
+	others.part[PIPELINE_STORE].total = 0;
+	meter_add(early, at, (uint64_t)(pipeline_done(&others) * METER_WHOLE));
+	return fmax(meter_left(early), store_left(f));
+}
+
 /* Remaining seconds for all ranks; negative: unknown. */
 static double time_left(const struct progress_now *now, double rate)
 {
@@ -54,6 +82,8 @@ static double time_left(const struct progress_now *now, double rate)
 
 	if (now->total && now->moved >= now->total)
 		left = 0;
+	else if (now->files_left > 0)
+		left = now->files_left;
 	else if (now->total && rate > 0 && (rate >= 1 || now->counts))
 		left = (double)(now->total - now->moved) / rate;
 	return left >= 0 && now->slowest_left > left ? now->slowest_left : left;
@@ -66,7 +96,7 @@ static double fraction(const struct progress_now *now)
 
 /* ---- the fields of the line ---- */
 
-enum field { WHAT, BAR, PERCENT, AMOUNT, RATE, LEFT, DOING, SLOWEST, FIELDS };
+enum field { WHAT, BAR, PERCENT, AMOUNT, SKIPPED, RATE, LEFT, DOING, SLOWEST, FIELDS };
 
 static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
 
@@ -103,6 +133,15 @@ static void amount_text(char *buf, const struct progress_now *now)
 	else if (now->moved)
 		snprintf(buf, FIELD_TEXT, "%.*f %s", decimals(moved / scale, scale, 100),
 		         moved / scale, unit);
+}
+
+static void skipped_text(char *buf, uint64_t bytes)
+{
+	double scale, amount = (double)bytes;
+	const char *unit = unit_of(amount, &scale);
+
+	snprintf(buf, FIELD_TEXT, "%.*f %s skipped", decimals(amount / scale, scale, 100),
+	         amount / scale, unit);
 }
 
 static void rate_text(char *buf, double rate)
@@ -159,6 +198,8 @@ static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
 	if (now->total)
 		snprintf(field[PERCENT], FIELD_TEXT, "%d%%", (int)(100 * fraction(now)));
 	amount_text(field[AMOUNT], now);
+	if (now->files && now->files->skipped)
+		skipped_text(field[SKIPPED], now->files->skipped);
 	if (now->moved && !now->counts)
 		rate_text(field[RATE], rate);
 	left_text(field[LEFT], time_left(now, rate));
@@ -209,8 +250,8 @@ static void draw_bar(char *buf, int cells, double done)
 static void fit(char field[FIELDS][FIELD_TEXT], int width, const struct progress_now *now)
 {
 	/* "run" is less useful than the remaining time; any other phase is more useful. */
-	const enum field before_bar[] = {*field[LEFT] ? DOING : SLOWEST, WHAT};
-	static const enum field after_bar[] = {SLOWEST, AMOUNT, WHAT, RATE, LEFT, DOING};
+	const enum field before_bar[] = {*field[LEFT] ? DOING : SLOWEST, SKIPPED, WHAT};
+	static const enum field after_bar[] = {SLOWEST, SKIPPED, AMOUNT, WHAT, RATE, LEFT, DOING};
 	const bool bar = *field[PERCENT];
 	int cells = bar_cells(field, width);
 
@@ -254,6 +295,17 @@ static json_t *real_or_null(double x)
 	return x >= 0 && isfinite(x) ? json_measured(x) : json_null();
 }
 
+static json_t *bytes_json(const struct coll_progress *f)
+{
+	const struct pipeline_part *part = f->pipeline.part;
+
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "skipped", (json_int_t)f->skipped,
+	                 "read", (json_int_t)part[PIPELINE_READ].done, "sent", (json_int_t)f->sent,
+	                 "received", (json_int_t)f->received, "written",
+	                 (json_int_t)part[PIPELINE_WRITE].done, "stored",
+	                 (json_int_t)part[PIPELINE_STORE].done);
+}
+
 json_t *progress_json(const struct progress_now *now, double rate)
 {
 	json_t *slowest = now->slowest < 0 ? json_null()
@@ -274,5 +326,8 @@ json_t *progress_json(const struct progress_now *now, double rate)
 		                  (int)now->joined->size,
 		                  now->joined->by_host ? "hosts" : "missing",
 		                  text_escape(names, sizeof names, now->joined->names)));
+	if (now->files && object)
+		json_object_set_new(json_object_get(object, "progress"), "bytes",
+		                    bytes_json(now->files));
 	return object;
 }

@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "lib/coll/coll.h"
 #include "lib/job/proto.h"
 
 struct progress_now {
@@ -21,7 +22,9 @@ struct progress_now {
 	double slowest_done; /* its progress, 0 to 1 */
 	const struct joined
 	        *joined; /* the ranks that have joined, while some are missing; NULL: not known */
-	double slowest_left; /* its remaining seconds; 0: unknown */
+	double slowest_left;               /* its remaining seconds; 0: unknown */
+	const struct coll_progress *files; /* of a collective whose data move; else NULL */
+	double files_left; /* this rank's remaining seconds; 0: unknown, the rate says it */
 };
 
 /* Bytes per second over the last seconds. Unknown when zeroed. */
@@ -39,6 +42,15 @@ void meter_add(struct meter *, int64_t at, uint64_t moved);
 /* Negative: unknown. */
 double meter_rate(const struct meter *);
 
+/* A meter of a fraction, 0 to 1, has samples in parts of METER_WHOLE. The seconds until it is 1; 0:
+ * unknown. */
+#define METER_WHOLE 1e12
+double meter_left(const struct meter *);
+
+/* The seconds that this rank still needs; 0: unknown. @early is a meter of what the stages before
+ * the disk have done, and gets a sample at @at. */
+double files_left(struct meter *early, const struct coll_progress *, int64_t at);
+
 /* "3 of 4 joined, missing: rank 2", "2 of 4 joined: nodea, nodeb". Returns @buf. */
 char *joined_text(const struct joined *, char *buf, size_t cap);
 
@@ -52,7 +64,7 @@ char *progress_line(char *buf, size_t cap, int width, const char *what,
                     const struct progress_now *now, double rate);
 
 /* {"progress":{"rank","phase","moved","total","rate","left","slowest":{"rank","done"}}}, null for
- * what is not known. A new reference, or NULL. */
+ * what is not known; with now->files also "bytes" by stage. A new reference, or NULL. */
 json_t *progress_json(const struct progress_now *now, double rate);
 
 #endif

@@ -115,7 +115,6 @@ static void report(struct coll *c, struct coll_result *r)
 	r->algorithm = b->algorithm;
 	r->stats = (struct exec_stats){.bytes_sent = b->probe.bytes_sent,
 	                               .bytes_received = b->probe.bytes_received,
-	                               .bytes_moved = b->probe.bytes_sent + b->probe.bytes_received,
 	                               .messages = b->probe.messages};
 	r->peers = b->peers;
 }

@@ -19,12 +19,14 @@
 #define COLLCTL_COLL_COLL_H
 
 #include "lib/coll/member.h"
+#include "lib/coll/pipeline.h"
 #include "lib/coll/request/request.h"
 #include "lib/data/digest.h"
 #include "lib/data/files/sink.h"
 #include "lib/exec/exec.h"
 #include "lib/price/select.h"
 
+struct coll;
 struct bench_head;
 struct bench_row;
 struct coll_result;
@@ -53,9 +55,9 @@ struct coll_observer {
 	void (*joining)(void *ctx, const struct member *);
 	/* The job is open. job_progress may be called until coll_run returns. */
 	void (*opened)(void *ctx, struct job *);
-	/* Data start to move: @bytes of this rank's files, read and written. @sink: the output,
-	 * valid until coll_end; NULL: none. */
-	void (*moving)(void *ctx, uint64_t bytes, const struct sink *sink);
+	/* Data start to move: @bytes of this rank's files, read or written, whichever is more.
+	 * coll_progress may be called until coll_run returns. */
+	void (*moving)(void *ctx, uint64_t bytes, const struct coll *);
 	/* With request.explain, on rank 0: the prices of the algorithms, and the choice. */
 	void (*selected)(void *ctx, const struct select_args *, const struct selection *);
 	/* Of a bench. measuring: on rank 0, at the start. measured: on every rank, after each case.
@@ -92,6 +94,18 @@ struct coll_found {
 	const char *input, *tensor; /* names; tensor "": the input is an array */
 	uint64_t count, nans, infs; /* elements; of these NaN; infinite */
 };
+
+/* How far a collective over files is on this rank. */
+struct coll_progress {
+	struct pipeline pipeline;
+	uint64_t sent, received; /* bytes; PIPELINE_MOVE is both */
+	uint64_t skipped;        /* bytes of files that are not sent, because all ranks have them */
+	/* Of the bytes of PIPELINE_STORE those for which this rank has waited, and the ns: the
+	 * speed of the disk. 0: it is not known. */
+	uint64_t waited, waited_ns;
+};
+/* On the job's thread. */
+void coll_progress(const struct coll *, struct coll_progress *);
 
 struct inspection;
 

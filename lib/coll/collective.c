@@ -181,19 +181,26 @@ static void answer(void *ctx, int rank, struct buf *out)
 
 /* ---- data ---- */
 
-/* Bytes that this rank reads or writes, whichever is more. */
-static uint64_t bytes_of(const struct collective *c)
+/* Bytes that this rank reads, and writes to each output. */
+static void count_bytes(const struct collective *c, uint64_t *in, uint64_t *out)
 {
-	uint64_t in = 0, out = 0;
+	*in = *out = 0;
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
 		const struct coll_args *args = &v->layout.args;
 		struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
-		in += vector_element(&c->agreed, v, coll_in_at(v->kind, args, l.in_hi)) *
-		      dtype_size(v->dtype);
-		out += vector_element(&c->agreed, v, coll_out_at(v->kind, args, l.out_hi)) *
-		       dtype_size(v->out);
+		*in += vector_element(&c->agreed, v, coll_in_at(v->kind, args, l.in_hi)) *
+		       dtype_size(v->dtype);
+		*out += vector_element(&c->agreed, v, coll_out_at(v->kind, args, l.out_hi)) *
+		        dtype_size(v->out);
 	}
+}
+
+/* Whichever is more. */
+static uint64_t bytes_of(const struct collective *c)
+{
+	uint64_t in, out;
+	count_bytes(c, &in, &out);
 	return in > out ? in : out;
 }
 
@@ -223,14 +230,16 @@ static int list_vectors(struct collective *c, struct err *err)
 	return 0;
 }
 
-int collective_threads(const struct collective *c)
+int collective_processors(void)
 {
 	cpu_set_t allowed;
-	if (c->request->threads)
-		return c->request->threads;
-	return sched_getaffinity(0, sizeof allowed, &allowed) == 0
-	               ? CPU_COUNT(&allowed) / job_ranks_here(c->life->job)
-	               : 0;
+	return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? CPU_COUNT(&allowed) : 0;
+}
+
+int collective_threads(const struct collective *c)
+{
+	return c->request->threads ? c->request->threads
+	                           : collective_processors() / job_ranks_here(c->life->job);
 }
 
 /* One thread runs the streams if others would take processors from the host's other ranks. Devices
@@ -332,8 +341,12 @@ static int run(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
 	const struct coll_observer *o = life->observer;
+	uint64_t in, out;
+	count_bytes(c, &in, &out);
+	progress_begin(c, out);
+	out = c->transfer.to_write;
 	if (o->moving)
-		o->moving(o->ctx, bytes_of(c), c->transfer.sink);
+		o->moving(o->ctx, in > out ? in : out, life);
 	if (slerp_measure(c, err) < 0 || drive_run(&c->transfer.drive, err) < 0)
 		return -1;
 	return elements_check_error(c, err);

@@ -68,6 +68,7 @@ struct transfer {
 	struct vector_files *files;  /* [nvectors] */
 	struct exec_vector *vectors; /* [nvectors], for the executor */
 	struct drive drive;
+	uint64_t to_write; /* bytes of all outputs, about */
 	uint8_t *read_staging, *write_staging, *compare_staging;
 
 	bool sealing;                     /* the table's entries are digests */
@@ -116,6 +117,8 @@ static inline bool collective_is_root(const struct collective *c)
 /* The threads that this rank may use at a time: --threads, or its share of the processors, perhaps
  * 0. */
 int collective_threads(const struct collective *);
+/* The processors that this process may use; 0: not known. */
+int collective_processors(void);
 
 #define STAGING      (256u << 10) /* bytes of a file thread's conversion buffer */
 #define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
@@ -123,6 +126,12 @@ int collective_threads(const struct collective *);
 /* "shard.safetensors: tensor 'a.b'", or only the file: the tensor's name and file in input @k. */
 const char *tensor_text(const struct collective *, const struct vector_tensor *, int k, char *buf,
                         size_t cap);
+
+/* ---- collective_progress.c ---- */
+
+/* Data start to move, of which each output has @out bytes: set transfer.to_write, and predict how
+ * long a byte takes in each stage. */
+void progress_begin(struct collective *, uint64_t out);
 
 /* ---- preview.c: request.dry_run ---- */
 

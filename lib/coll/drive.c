@@ -110,9 +110,18 @@ static int team_waits(void *ctx, int *peers, int cap, char *device, size_t devic
 /* The runs before this one are part of the job's progress, and so is the one that follows. */
 static void report(struct drive *d)
 {
+	static const enum pipeline_stage stages[EXEC_MOVES] = {[EXEC_READ] = PIPELINE_READ,
+	                                                       [EXEC_WIRE] = PIPELINE_MOVE,
+	                                                       [EXEC_WRITE] = PIPELINE_WRITE};
 	const uint64_t runs = d->again ? 2 : 1;
-	job_moved(d->job, d->before.bytes_moved + d->stats.bytes_moved,
-	          d->before.bytes_total + runs * d->stats.bytes_total);
+	uint64_t done, total;
+	for (int k = 0; k < EXEC_MOVES; k++) {
+		struct pipeline_part *part = &d->pipeline.part[stages[k]];
+		part->done = d->before.moved[k] + d->stats.moved[k];
+		part->total = d->before.total[k] + runs * d->stats.total[k];
+	}
+	pipeline_count(&d->pipeline, &done, &total);
+	job_moved(d->job, done, total);
 }
 
 /* The threads do the work: this one answers the coordinator. */
@@ -179,6 +188,8 @@ int drive_begin(struct drive *d, struct err *err)
 	d->conf.conn = conn_of;
 	d->conf.conn_ctx = d->mesh;
 	d->files.fd = -1;
+	if (!d->pipeline.part->weight)
+		pipeline_weigh(&d->pipeline, (const double[PIPELINE_STAGES]){0});
 	if (d->mesh)
 		mesh_settle(d->mesh);
 	d->conf.edges = d->edges;
@@ -232,11 +243,16 @@ int drive_run(struct drive *d, struct err *err)
 	int ret = run(d, err);
 	d->stats.bytes_sent += d->before.bytes_sent;
 	d->stats.bytes_received += d->before.bytes_received;
-	d->stats.bytes_moved += d->before.bytes_moved;
-	d->stats.bytes_total += d->before.bytes_total;
+	for (int k = 0; k < EXEC_MOVES; k++) {
+		d->stats.moved[k] += d->before.moved[k];
+		d->stats.total[k] += d->before.total[k];
+	}
 	d->stats.messages += d->before.messages;
 	d->stats.coded.plain += d->before.coded.plain;
 	d->stats.coded.coded += d->before.coded.coded;
+	d->before = (struct exec_stats){0};
+	if (ret == 0)
+		pipeline_complete(&d->pipeline); /* the totals were estimates */
 	return ret;
 }
 

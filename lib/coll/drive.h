@@ -11,6 +11,7 @@
 #ifndef COLLCTL_COLL_DRIVE_H
 #define COLLCTL_COLL_DRIVE_H
 
+#include "lib/coll/pipeline.h"
 #include "lib/exec/device.h"
 #include "lib/exec/exec.h"
 #include "lib/exec/shared_space.h"
@@ -25,6 +26,9 @@ struct drive {
 	uint64_t memory; /* --memory, bytes, of which connections have a share (budget.h) */
 	uint64_t window_bytes; /* bytes of the arena for windows' buffers (mesh.h); 0: none */
 	uint64_t lane_bytes;   /* the most bytes that a connection carries; limits its buffer */
+	/* What all runs move, for the job's progress; PIPELINE_STORE is the caller's. The caller
+	 * may set the weights, by pipeline_weigh. */
+	struct pipeline pipeline;
 	/* results */
 	struct team *team;          /* with threads, instead of exec; drive_end frees it */
 	struct mesh *mesh;          /* owned by the job; NULL: there are no edges */

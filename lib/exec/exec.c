@@ -108,9 +108,14 @@ static int run_streams(struct exec *x, uint64_t most, struct err *err)
 	return fileio_check(&x->io, err);
 }
 
+static uint64_t sent_and_received(const struct exec *x)
+{
+	return x->stats.bytes_sent + x->stats.bytes_received;
+}
+
 static uint64_t moved_bytes(const struct exec *x)
 {
-	return x->stats.bytes_moved + x->stats.bytes_sent + x->stats.bytes_received;
+	return x->stats.moved[EXEC_READ] + x->stats.moved[EXEC_WRITE] + sent_and_received(x);
 }
 
 /* Queue the lanes of connections that report no events (memory transport). */
@@ -175,7 +180,8 @@ int exec_advance(struct exec *x, struct err *err)
 
 void exec_repeat(struct exec *x)
 {
-	x->stats.bytes_total += x->moves_once;
+	for (int k = 0; k < EXEC_MOVES; k++)
+		x->stats.total[k] += x->moves_once[k];
 	exec_restart_window(x, &x->streams[0]);
 }
 
@@ -337,7 +343,7 @@ int exec_fd(const struct exec *x)
 void exec_stats(const struct exec *x, struct exec_stats *out)
 {
 	*out = x->stats;
-	out->bytes_moved = moved_bytes(x);
+	out->moved[EXEC_WIRE] = sent_and_received(x);
 }
 
 int exec_waits_for(const struct exec *x, int *peers, int cap)

@@ -92,13 +92,16 @@ void exec_watch_lanes(struct exec *);
  * exec_advance the caller makes it unreadable (event_clear). */
 int exec_fd(const struct exec *);
 
+/* What the steps move, for progress: between files and buffers, and between ranks (EXEC_WIRE: sent
+ * and received). */
+enum exec_moves { EXEC_READ, EXEC_WIRE, EXEC_WRITE, EXEC_MOVES };
 struct exec_stats {
 	uint64_t bytes_sent, bytes_received; /* payload */
-	uint64_t bytes_moved;                /* sent, received, read and written: for progress */
-	uint64_t bytes_total;     /* what bytes_moved will be at the end; the error is at most a few
-	                             elements per window */
-	uint64_t messages;        /* number of SEND steps that were sent */
-	struct coded_count coded; /* with conf.piece, of what was sent and received */
+	uint64_t moved[EXEC_MOVES];          /* bytes */
+	uint64_t total[EXEC_MOVES]; /* what `moved` will be at the end; the error is at most a few
+	                               elements per window */
+	uint64_t messages;          /* number of SEND steps that were sent */
+	struct coded_count coded;   /* with conf.piece, of what was sent and received */
 };
 void exec_stats(const struct exec *, struct exec_stats *);
 

@@ -145,10 +145,10 @@ struct exec {
 	bool silent;         /* a connection has no descriptor that reports events */
 	struct lane **ready; /* lanes that may be able to continue: a ring without duplicates */
 	uint32_t ready_head, ready_len, ready_cap;
-	unsigned moves;      /* io.moves at the last check of the jobs */
-	uint8_t *scratch;    /* [QUANTUM + ELEMENT_MAX] */
-	uint64_t moves_once; /* bytes_total of one run */
-	uint64_t begun;      /* number of windows that have begun, of all streams */
+	unsigned moves;                  /* io.moves at the last check of the jobs */
+	uint8_t *scratch;                /* [QUANTUM + ELEMENT_MAX] */
+	uint64_t moves_once[EXEC_MOVES]; /* stats.total of one run */
+	uint64_t begun;                  /* number of windows that have begun, of all streams */
 	struct exec_stats stats;
 	struct coder *coder; /* of coded lanes; NULL: there are none */
 	struct stopwatch watch;
@@ -248,7 +248,7 @@ void exec_fail(struct exec *x, const struct err *why);
 /* Run local step @i up to its limit. */
 void exec_run_local(struct stream *s, uint32_t i);
 
-/* vector_ops.c: initialise the vectors of x->conf; compute bytes_total, once the first windows have
+/* vector_ops.c: initialise the vectors of x->conf; compute stats.total, once the first windows have
  * begun. */
 int exec_init_parts(struct exec *x, struct err *err);
 int exec_count_moves(struct exec *x, struct err *err);

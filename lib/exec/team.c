@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -233,11 +234,12 @@ void team_stats(struct team *t, struct exec_stats *out)
 		pthread_mutex_lock(&m->lock);
 		out->bytes_sent += m->stats.bytes_sent;
 		out->bytes_received += m->stats.bytes_received;
-		out->bytes_moved += m->stats.bytes_moved;
+		for (int k = 0; k < EXEC_MOVES; k++)
+			out->moved[k] += m->stats.moved[k];
 		out->messages += m->stats.messages;
 		out->coded.plain += m->stats.coded.plain;
 		out->coded.coded += m->stats.coded.coded;
-		out->bytes_total = m->stats.bytes_total; /* each knows that of all */
+		memcpy(out->total, m->stats.total, sizeof out->total); /* each knows that of all */
 		pthread_mutex_unlock(&m->lock);
 	}
 }

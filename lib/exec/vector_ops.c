@@ -5,6 +5,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "lib/base/offload.h"
 #include "lib/data/kernels/joint.h"
@@ -56,16 +57,19 @@ int exec_footprint(const struct coll_algorithm *alg, const struct coll_args *arg
 	return 0;
 }
 
-/* Elements that the steps send, receive, read and write. */
-static uint64_t elements_moved(const struct sched *sched)
+/* Add the bytes that the steps move. */
+static void add_moves(const struct sched *sched, size_t esize, uint64_t moves[EXEC_MOVES])
 {
-	uint64_t n = 0;
 	for (uint32_t i = 0; i < sched->nsteps; i++) {
 		const struct sched_step *step = &sched->steps[i];
-		if (step->peer >= 0 || step->op == SCHED_READ || step->op == SCHED_WRITE)
-			n += step->len;
+		const uint64_t bytes = step->len * esize;
+		if (step->peer >= 0)
+			moves[EXEC_WIRE] += bytes;
+		else if (step->op == SCHED_READ)
+			moves[EXEC_READ] += bytes;
+		else if (step->op == SCHED_WRITE)
+			moves[EXEC_WRITE] += bytes;
 	}
-	return n;
 }
 
 /* ---- windows ---- */
@@ -276,16 +280,15 @@ int exec_init_parts(struct exec *x, struct err *err)
 	return 0;
 }
 
-/* The elements that vector @p moves, computed as if it were one window. */
-static int count_moves(const struct exec *x, const struct vector_ops *p, uint64_t *n,
-                       struct err *err)
+/* Add what vector @p moves, computed as if it were one window. */
+static int count_moves(struct exec *x, const struct vector_ops *p, struct err *err)
 {
 	bool begun = p->conf->windows == 1 && !x->conf.members && p->first < (uint64_t)x->nstreams;
 	struct sched *sched =
 	        begun ? x->streams[p->first].sched : build(p->conf->algorithm, &p->conf->args, err);
 	if (!sched)
 		return -1;
-	*n = elements_moved(sched);
+	add_moves(sched, p->esize, x->moves_once);
 	if (!begun)
 		sched_free(sched);
 	return 0;
@@ -293,12 +296,9 @@ static int count_moves(const struct exec *x, const struct vector_ops *p, uint64_
 
 int exec_count_moves(struct exec *x, struct err *err)
 {
-	uint64_t n;
-	for (int p = 0; p < x->conf.nvectors; p++) {
-		if (count_moves(x, &x->vectors[p], &n, err) < 0)
+	for (int p = 0; p < x->conf.nvectors; p++)
+		if (count_moves(x, &x->vectors[p], err) < 0)
 			return -1;
-		x->moves_once += n * x->vectors[p].esize;
-	}
-	x->stats.bytes_total = x->moves_once;
+	memcpy(x->stats.total, x->moves_once, sizeof x->stats.total);
 	return 0;
 }

@@ -58,7 +58,8 @@ static void file_came_to(struct stream *s, uint32_t i, uint64_t done)
 {
 	const struct fileio_job *job = &s->jobs[s->owner[i].index];
 	exec_waited(s->exec, job->write ? SPENT_WRITE : SPENT_READ, -1);
-	s->exec->stats.bytes_moved += (done - s->progress[i]) * job->esize;
+	s->exec->stats.moved[job->write ? EXEC_WRITE : EXEC_READ] +=
+	        (done - s->progress[i]) * job->esize;
 	exec_progress(s, i, done);
 }
 

@@ -106,6 +106,8 @@ SH
 	assert_equal "$(jq -s 'map(.progress.rank) | unique | @json' -r lines)" '[0]'
 	assert_equal "$(jq -s 'last.progress | [.phase, .moved, .total, .left] | @json' -r lines)" \
 		'["commit",2000000,2000000,0]'
+	assert_equal "$(jq -s 'last.progress.bytes | [.skipped, .read, .sent, .received, .written, .stored] | @json' -r lines)" \
+		'[0,2000000,2000000,2000000,2000000,0]'
 	# The bytes that a rank reads or writes, whichever is more: here two joined files.
 	run --separate-stderr collctl run -n 2 -- allgather --insecure --progress json -q 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_success
@@ -124,6 +126,16 @@ SH
 	run --separate-stderr collctl run -n 2 -- allreduce --insecure --no-sync -q 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_success
 	assert_equal "$stderr" ''
+	# What all ranks have is skipped, and no work to come.
+	cp in.0.npy file.bin
+	collctl run -n 2 -- broadcast --insecure --progress json -q --raw-file file.bin -o 'copy.{rank}.bin' 2>lines
+	assert_equal "$(jq -s 'last.progress | [.moved, .total, .bytes.skipped, .bytes.stored] | @json' -r lines)" \
+		'[2000128,2000128,0,2000128]'
+	printf x >>file.bin
+	collctl run -n 2 -- broadcast --insecure --progress json -q --raw-file file.bin -o 'copy.{rank}.bin' --update --force 2>lines
+	assert_equal "$(jq -s 'last.progress.bytes | [.skipped, .stored] | @json' -r lines)" '[1048576,2000129]'
+	collctl run -n 2 -- broadcast --insecure --progress json -q --raw-file file.bin -o 'copy.{rank}.bin' --update --force 2>lines
+	assert_equal "$(jq -s 'last.progress | [.moved, .bytes.skipped, .bytes.stored] | @json' -r lines)" '[0,2000129,0]'
 	collctl run --json -n 2 -- allreduce --insecure --no-sync --progress json 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err
 	assert_equal "$(json j .ok)" true
 }

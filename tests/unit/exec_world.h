@@ -619,7 +619,8 @@ static inline uint64_t progress(const struct world *w)
 	for (int r = 0; r < w->size; r++) {
 		struct exec_stats s;
 		exec_stats(w->exec[r], &s);
-		n += s.bytes_moved;
+		for (int k = 0; k < EXEC_MOVES; k++)
+			n += s.moved[k];
 	}
 	return n;
 }
@@ -674,7 +675,7 @@ static inline void check_record(const struct world *w, int r)
 	assert_int_equal(bytes[TRACE_RECV] + bytes[TRACE_ADD], stats.bytes_received);
 	assert_int_equal(messages, stats.messages);
 	assert_int_equal(bytes[TRACE_READ] + bytes[TRACE_WRITE],
-	                 stats.bytes_moved - stats.bytes_sent - stats.bytes_received);
+	                 stats.moved[EXEC_READ] + stats.moved[EXEC_WRITE]);
 }
 
 /* Advance all ranks until they have finished (0), or one fails: -1, and which in *failed. */

@@ -233,12 +233,14 @@ static void check_total(struct world *w, bool exactly)
 		for (int k = 0; k < w->nparts; k++)
 			slack += (uint64_t)(w->parts[k].windows * (uint32_t)w->size * 64);
 		exec_stats(w->exec[r], &s);
-		uint64_t off = s.bytes_total > s.bytes_moved ? s.bytes_total - s.bytes_moved
-		                                             : s.bytes_moved - s.bytes_total;
-		if (off > (exactly ? 0 : slack))
-			fail_msg("rank %d moved %llu bytes of %llu: %s", r,
-			         (unsigned long long)s.bytes_moved,
-			         (unsigned long long)s.bytes_total, describe(w));
+		for (int k = 0; k < EXEC_MOVES; k++) {
+			const uint64_t moved = s.moved[k], total = s.total[k];
+			const uint64_t off = total > moved ? total - moved : moved - total;
+			if (off > (exactly ? 0 : slack))
+				fail_msg("rank %d moved %llu bytes of %llu (%d): %s", r,
+				         (unsigned long long)moved, (unsigned long long)total, k,
+				         describe(w));
+		}
 	}
 }
 

@@ -1,4 +1,5 @@
 /* What --progress shows: the line at every width, the JSON, the rate. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,28 @@ TEST(test_json)
 	        "\"rate\":50.0,\"left\":0.0,\"slowest\":{\"rank\":1,\"done\":0.25}}}");
 }
 
+/* What is equal on all ranks is no work to come, and shown beside it. */
+TEST(test_files)
+{
+	struct coll_progress files = {.sent = 7, .received = 8, .skipped = (uint64_t)(3 * GIB)};
+	struct progress_now now = running(100 * MIB, 300 * MIB);
+	files.pipeline.part[PIPELINE_READ].done = 6;
+	files.pipeline.part[PIPELINE_WRITE].done = 9;
+	files.pipeline.part[PIPELINE_STORE].done = 5;
+	now.files = &files;
+	now.files_left = 9;
+	shows(0, &now, 100 * MIB,
+	      "allreduce  33%  100 of 300 MiB  3.0 GiB skipped  100 MiB/s  9.0 s left  run");
+	shows(60, &now, 100 * MIB, "[####.........]  33%  100 of 300 MiB  100 MiB/s  9.0 s left");
+	now.moved = now.total = 300;
+	json_is(&now, 50,
+	        "{\"progress\":{\"rank\":0,\"phase\":\"run\",\"moved\":300,\"total\":300,"
+	        "\"rate\":50.0,\"left\":0.0,\"slowest\":null,\"bytes\":{\"skipped\":3221225472,"
+	        "\"read\":6,\"sent\":7,\"received\":8,\"written\":9,\"stored\":5}}}");
+	files.skipped = 0;
+	shows(0, &now, -1, "allreduce  100%  300 of 300 B  run");
+}
+
 /* The ranks are done when the slowest is. */
 TEST(test_slowest)
 {
@@ -315,6 +338,55 @@ TEST(test_time_left)
 	estimate_holds(constant);
 	estimate_holds(slowing);
 	estimate_holds(bursty);
+}
+
+/* A job of @total bytes over a network and to a disk of so many bytes a tick. A call that waits for
+ * the disk does so once 128 MiB are behind, and at the end. */
+static void files_estimate_holds(double total, double net, double disk)
+{
+	const double most = 128 * MIB;
+	struct coll_progress f = {0};
+	struct pipeline_part *part = f.pipeline.part;
+	struct meter m = {0};
+	double written[2000] = {0}, stored[2000] = {0}, waited[2000] = {0};
+	int end = 0;
+
+	for (; stored[end] < total; end++) {
+		double next = fmin(total, written[end] + net);
+		assert_true(end + 2 < 2000);
+		stored[end + 1] = fmin(written[end], stored[end] + disk);
+		waited[end + 1] = waited[end];
+		if (written[end] >= total || next - stored[end + 1] > most) /* the disk is slower */
+			waited[end + 1] += stored[end + 1] - stored[end];
+		written[end + 1] = fmin(next, stored[end + 1] + most);
+	}
+	pipeline_weigh(&f.pipeline, (const double[PIPELINE_STAGES]){0.3, 0.2, 0.5, 1});
+	for (int k = 0; k < PIPELINE_STAGES; k++)
+		part[k].total = (uint64_t)total;
+	meter_start(&m, NS_PER_SEC);
+	for (int i = 1; i < end; i++) {
+		part[PIPELINE_READ].done = part[PIPELINE_MOVE].done = part[PIPELINE_WRITE].done =
+		        (uint64_t)written[i];
+		/* Whether a chunk is on disk is known once later ones wait for it. */
+		part[PIPELINE_STORE].done =
+		        (uint64_t)(written[i] < total ? fmax(written[i] - most, 0) : stored[i]);
+		f.waited = (uint64_t)waited[i];
+		f.waited_ns = (uint64_t)(waited[i] / disk * (double)TICK);
+		const double left = files_left(&m, &f, NS_PER_SEC + i * TICK);
+		const double want = (end - i) * ((double)TICK / NS_PER_SEC);
+		if (3 * i >= end && want > 1 && (left < want / 1.5 || left > want * 1.5))
+			fail_msg("tick %d of %d: %f seconds left, %f estimated", i, end, want,
+			         left);
+	}
+}
+
+TEST(test_time_left_of_files)
+{
+	files_estimate_holds(1 * GIB, 4 * MIB, 100 * MIB); /* the network is the limit */
+	files_estimate_holds(1 * GIB, 4 * MIB, 4.1 * MIB);
+	files_estimate_holds(2 * GIB, 100 * MIB, 4 * MIB); /* the disk is the limit */
+	files_estimate_holds(2 * GIB, 6 * MIB, 4 * MIB);
+	files_estimate_holds(100 * MIB, 100 * MIB, 1 * MIB); /* all waits for the disk at the end */
 }
 
 int main(void)

@@ -623,11 +623,6 @@ int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t po
 	return 0;
 }
 
-uint64_t outfile_behind(const struct outfile *f)
-{
-	return atomic_load(&f->back.behind);
-}
-
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
 	ssize_t got = pread_full(f->fd, buf, bytes, pos);
@@ -730,7 +725,7 @@ int outfile_seal(struct outfile *f, struct err *err)
 	/* If the job ends now, the next one must be able to open it. */
 	if (f->part && io_retry(fchmod(f->fd, f->mode | S_IRUSR | S_IWUSR)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
-	if (f->sync && (writeback_finish(&f->back, f->fd) || io_retry(fsync(f->fd))))
+	if (f->sync && writeback_sync(&f->back, f->fd, f->size))
 		return outfile_write_error(f, "cannot sync to disk", err);
 	if (check_close(f, err) || check_size(f, err))
 		return -1;

@@ -104,8 +104,6 @@ int outfile_measure(struct outfile *f, struct err *err);
 /* Write. Thread-safe for different ranges. With sync it also starts the write-back
  * (writeback.h). */
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err);
-/* Bytes written that may not be on disk yet. Thread-safe. */
-uint64_t outfile_behind(const struct outfile *f);
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err);
 /* fsync (unless !sync), check that the file is complete and that close reports no error, and give
  * it a temporary name. A rename in the folder is tried, and the target examined once more, so that

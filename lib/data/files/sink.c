@@ -48,8 +48,9 @@ struct sink_file {
 
 struct sink {
 	bool sync, force, committed;
-	bool resume;   /* sink_resume */
-	bool complete; /* sink_commit has placed all files */
+	bool resume;              /* sink_resume */
+	bool complete;            /* sink_commit has placed all files */
+	_Atomic uint64_t written; /* by sink_pwrite */
 	struct sink_file *files;
 	int nfiles;
 	struct folder {
@@ -798,9 +799,11 @@ int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_
 	struct writing w = {content(s, file), buf, pos};
 	if (is_kept(f)) /* it already has these bytes */
 		return 0;
-	if (f->data)
-		return sparse_visit(f->data, pos, bytes, write_range, &w, err);
-	return outfile_pwrite(w.out, buf, bytes, pos, err);
+	if (f->data ? sparse_visit(f->data, pos, bytes, write_range, &w, err)
+	            : outfile_pwrite(w.out, buf, bytes, pos, err))
+		return -1;
+	atomic_fetch_add_explicit(&s->written, bytes, memory_order_relaxed);
+	return 0;
 }
 
 int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, struct err *err)
@@ -859,13 +862,30 @@ static int keep_old(struct sink *s, struct err *err)
 	return 0;
 }
 
-uint64_t sink_behind(const struct sink *s)
+struct sink_progress sink_progress(const struct sink *s)
 {
-	uint64_t behind = 0;
+	struct sink_progress sum = {.written = atomic_load(&s->written)};
 
+	for (int i = 0; i < s->nfiles; i++) {
+		const struct writeback *w = &s->files[i].out.back;
+		sum.stored += atomic_load(&w->stored);
+		sum.waited += atomic_load(&w->waited);
+		sum.waited_ns += atomic_load(&w->waited_ns);
+	}
+	return sum;
+}
+
+bool sink_syncs(const struct sink *s)
+{
+	return s->sync;
+}
+
+bool sink_writes(const struct sink *s)
+{
 	for (int i = 0; i < s->nfiles; i++)
-		behind += outfile_behind(&s->files[i].out);
-	return behind;
+		if (!s->files[i].dropped && !is_kept(&s->files[i]))
+			return true;
+	return false;
 }
 
 /* Link the file to the earlier one, which has its bytes. */

@@ -156,8 +156,16 @@ int sink_commit(struct sink *, struct err *err);
 enum sink_state { SINK_NO_FILES, SINK_ALL_OLD, SINK_ALL_NEW, SINK_MIXED };
 enum sink_state sink_state(const struct sink *);
 
-/* Bytes written that may not be on disk yet. Thread-safe from sink_open to sink_free. */
-uint64_t sink_behind(const struct sink *);
+/* How far the files are: bytes that sink_pwrite has written, also of a spool; of the files those
+ * that are on disk, of these `waited` in as many ns. Without sync none. Thread-safe from sink_open
+ * to sink_free. */
+struct sink_progress {
+	uint64_t written, stored, waited, waited_ns;
+};
+struct sink_progress sink_progress(const struct sink *);
+bool sink_syncs(const struct sink *);
+/* Does this rank write any of the files? */
+bool sink_writes(const struct sink *);
 
 int sink_files(const struct sink *);
 int sink_descriptors(const struct sink *); /* the most that sink_open opens */

@@ -2,10 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 
-#define LEAST (WRITEBACK_CHUNKS / 2)
+#define LEAST   (WRITEBACK_CHUNKS / 2)
+#define AT_ONCE NS_PER_MS /* a wait that is shorter: the bytes were on disk already */
 
 /* If the file system does not support it, fsync does all the work. */
 static int sync_chunk(int fd, uint64_t at, unsigned how)
@@ -15,16 +18,30 @@ static int sync_chunk(int fd, uint64_t at, unsigned how)
 	return errno == EIO || errno == ENOSPC || errno == EDQUOT ? -1 : 0;
 }
 
+/* @bytes more are on disk, after a wait since @from. */
+static void count(struct writeback *w, uint64_t bytes, int64_t from)
+{
+	const int64_t ns = clock_ns() - from;
+
+	atomic_fetch_add(&w->stored, bytes);
+	if (ns < AT_ONCE)
+		return;
+	atomic_fetch_add(&w->waited, bytes);
+	atomic_fetch_add(&w->waited_ns, (uint64_t)ns);
+}
+
 static int finish_first(struct writeback *w, int fd)
 {
 	const uint64_t at = w->begun[w->first];
+	const int64_t from = clock_ns();
 
 	w->first = (w->first + 1) % WRITEBACK_CHUNKS;
 	w->n--;
 	int ret = sync_chunk(fd, at,
 	                     SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
 	                             SYNC_FILE_RANGE_WAIT_AFTER);
-	atomic_store(&w->behind, w->n * WRITEBACK_CHUNK);
+	if (ret == 0)
+		count(w, WRITEBACK_CHUNK, from);
 	return ret;
 }
 
@@ -41,7 +58,6 @@ static int begin(struct writeback *w, int fd, uint64_t size, uint64_t at)
 	    (w->n == most_of(size) && finish_first(w, fd)))
 		return -1;
 	w->begun[(w->first + w->n++) % WRITEBACK_CHUNKS] = at;
-	atomic_store(&w->behind, w->n * WRITEBACK_CHUNK);
 	return 0;
 }
 
@@ -60,7 +76,7 @@ int writeback_chunks(struct writeback *w, int fd, uint64_t size, uint64_t pos, u
 	return ret;
 }
 
-int writeback_finish(struct writeback *w, int fd)
+static int finish_chunks(struct writeback *w, int fd)
 {
 	int ret = 0;
 
@@ -69,4 +85,16 @@ int writeback_finish(struct writeback *w, int fd)
 		ret = finish_first(w, fd);
 	pthread_mutex_unlock(&w->lock);
 	return ret;
+}
+
+int writeback_sync(struct writeback *w, int fd, uint64_t size)
+{
+	if (finish_chunks(w, fd))
+		return -1;
+	const uint64_t stored = atomic_load(&w->stored);
+	const int64_t from = clock_ns();
+	if (io_retry(fsync(fd)))
+		return -1;
+	count(w, stored < size ? size - stored : 0, from);
+	return 0;
 }
