@@ -154,6 +154,8 @@ static int collect(void *ctx, int rank, struct view part, struct err *err)
 		return view_left(&part) ? malformed(err, "ROUND", "inputs") : 0;
 	if (update_exchanges(c))
 		return update_take(c, rank, part, err);
+	if (gather_update_exchanges(c))
+		return gather_update_take(c, rank, part, err);
 	if (slerp_exchanges(c))
 		return slerp_take(c, part, err);
 	if (life->request->dry_run)
@@ -173,6 +175,8 @@ static void answer(void *ctx, int rank, struct buf *out)
 		c->prepared++;
 	else if (update_exchanges(c))
 		update_answer(c, out);
+	else if (gather_update_exchanges(c))
+		gather_update_answer(c, rank, out);
 	else if (slerp_exchanges(c))
 		slerp_answer(c, out);
 	else if (!life->request->dry_run)
@@ -309,7 +313,7 @@ static int arrange(struct collective *c, struct err *err)
 {
 	int lanes = -1;
 	if (files_settle_order(c, err) < 0 || files_name_outputs(c, err) < 0 ||
-	    deletes_find(c, err) < 0 || update_agree(c, err) < 0)
+	    deletes_find(c, err) < 0 || update_agree(c, err) < 0 || gather_update_agree(c, err) < 0)
 		return -1;
 	const size_t n = (size_t)c->agreed.nvectors;
 	if (!(c->transfer.files = err_calloc(n, sizeof *c->transfer.files, "the vectors", err)) ||
@@ -552,7 +556,8 @@ static void count_gathered(const struct collective *c, struct coll_result *r)
 		        a->rank_files ? &a->rank_files[i].files : &c->transfer.gives;
 		for (int f = 0; f < l->nfiles; f++) {
 			r->content_bytes += l->files[f].bytes;
-			r->sent_files += !l->files[f].linked;
+			r->equal_files += l->files[f].equal;
+			r->sent_files += !l->files[f].linked && !l->files[f].equal;
 		}
 	}
 }
@@ -611,7 +616,7 @@ static void report(struct coll *life, struct coll_result *r)
 	r->without_old = t->update.without_old;
 	r->nwithout = t->update.nwithout;
 	r->whole_bytes = t->update.coded_bytes[UPDATE_WHOLE];
-	r->has_digest = t->in_place && t->sink && !t->update.nequal && !t->update.equal &&
+	r->has_digest = t->in_place && t->sink && !r->equal_files && !t->update.equal &&
 	                !t->update.coded && !leaves_out_any(&c->agreed);
 	memcpy(r->digest, t->digest, sizeof r->digest);
 	if (r->err.code || !c->request)
@@ -641,6 +646,7 @@ static void release(struct coll *life)
 	host_room_release(c);
 	deletes_release(c);
 	update_release(c);
+	gather_update_release(c);
 	files_release(c);
 	consolidated_release(c);
 	free(c->transfer.drive.edges); /* set if nothing was connected */

@@ -18,6 +18,7 @@
 #include "lib/coll/agreement/planner.h"
 #include "lib/coll/drive.h"
 #include "lib/coll/files/deletes.h"
+#include "lib/coll/files/gather_update.h"
 #include "lib/coll/files/host_room.h"
 #include "lib/coll/files/origin.h"
 #include "lib/coll/files/outer.h"
@@ -77,7 +78,8 @@ struct transfer {
 	uint8_t digest[DIGEST_BYTES];     /* of all */
 
 	struct coll_preview preview;
-	struct update update;       /* with request.update */
+	struct update update; /* of a broadcast: with request.update */
+	struct gather_update gather_update;
 	struct deletes deletes;     /* with request.deletes */
 	struct host_room host_room; /* with request.dry_run */
 
@@ -155,6 +157,8 @@ void network_notes(const struct collective *);
 int agree_adopt(struct collective *, struct err *err);
 /* Lay out vector @v anew, whose info or numbers of rows have changed. */
 int agree_layout(struct collective *, struct vector *v, struct err *err);
+/* Change agreed.tensors to describe the outputs, as they are laid out. */
+void agree_describe_outputs(struct collective *);
 void agree_release(struct collective *);
 
 /* ---- input_files.c ---- */
@@ -186,7 +190,7 @@ int files_map_tensor(struct extents *in, int set, const struct tensor *t, bool s
                      struct err *err);
 /* List the files and folders of the input, a folder. */
 int files_list_tree(const struct collective *, struct file_list *l, struct err *err);
-/* Append the places in file @file of set @set of the bytes of @f that are not in holes. */
+/* Append the places in file @file of set @set of what is sent of @f (listed_bytes). */
 int files_map_data(struct extents *e, int set, int file, const struct listed_file *f,
                    struct err *err);
 /* Append the places in file @file of set @set, which begins at @offset there, of what is sent of
@@ -239,6 +243,8 @@ int gathered_begin(struct collective *, struct err *err);
 struct rank_files gathered_offer(const struct collective *);
 /* At rank 0: do the lists of all ranks fit the message to the root? ERR_RESOURCE. */
 int gathered_fits(const struct rank_files *of, int size, struct err *err);
+/* At the root: the file in the sink of @rank's file number @f. */
+int gathered_file(const struct collective *, int rank, int f);
 /* At the root: check that the ranks' files match the vectors. */
 int gathered_check(const struct agreement *, struct err *err);
 /* Does the root write one file or folder per rank to the output @name, or else one file for all

@@ -88,6 +88,56 @@ make_folders() {
 	[[ ! -e no ]]
 }
 
+# again OPTION...: gathers again to rank 1; prints what was left, what was sent, and the bytes, of all ranks
+again() {
+	go 3 gather --json --raw-file --root 1 --update "$@" 'n{rank}' -o 'all/{rank}' >j
+	jq -cs 'sort_by(.rank) | map([.files.equal, .files.sent, .bytes]) | unique' j
+}
+
+@test "--update sends only files that the root lacks or has otherwise; --checksum compares contents" {
+	local r
+	make_folders
+	again
+	for r in 0 1 2; do
+		listing -t n$r >times.$r
+		linked n$r >linked.$r
+		listing -t all/$r | diff - times.$r
+	done
+	find all -type f -printf '%i\n' | sort >before
+	assert_equal "$(again)" '[[0,0,0],[5,0,0],[7,0,0]]'
+	find all -type f -printf '%i\n' | sort | diff - before
+	grep -F 'rank 1: 7 of 9 files are as the ranks'"': not sent" err
+	jq -se 'map(select(.rank == 1))[0] | .digest == null and .content_bytes == 23971539' j
+	# Newer at the root, other permissions, gone, changed; a link that the root lacks.
+	rm all/0/run.sh all/0/z
+	echo newer >all/0/a/nothing
+	chmod 640 all/1/log
+	assert_equal "$(again --memory 64K)" '[[0,0,4],[4,1,4],[5,2,4]]'
+	for r in 0 1 2; do
+		diff <(listing all/$r) <(listing n$r)
+		linked all/$r | diff - linked.$r
+	done
+	touch n0/run.sh all/1/sub/sparse
+	assert_equal "$(again --checksum --dry-run)" '[[0,0,0],[5,0,0],[7,0,0]]'
+	assert_equal "$(again --checksum)" '[[0,0,0],[5,0,0],[7,0,0]]'
+	echo ONE >n1/log
+	touch -r all/1/log n1/log
+	assert_equal "$(again --checksum)" '[[0,0,4],[5,0,4],[6,1,4]]'
+	cmp n1/log all/1/log
+	# One rank, and single files.
+	go 1 gather --raw-file --update n0 -o one
+	go 1 gather --json --raw-file --update --checksum n0 -o one >j
+	jq -e '.files == {"equal": 5, "sent": 0, "deleted": 0}' j
+	cp n1/log n0/log
+	go 2 gather --raw-file --update 'n{rank}/log' -o 'logs/{rank}/'
+	echo more >>n1/log
+	go 2 gather --json --raw-file --update 'n{rank}/log' -o 'logs/{rank}/' >j
+	cmp n1/log logs/1/log
+	jq -se 'map(select(.rank == 0))[0].files == {"equal": 1, "sent": 1, "deleted": 0}' j
+	refused 2 'all.log is one file for all ranks: put {rank} into -o' 2 gather --raw-file --update 'n{rank}/log' -o all.log
+	refused 2 '--update: gather needs --raw-file with it' 1 gather --update n1/log -o x
+}
+
 @test "folders are not merged, joined or sent to stdout; all or none" {
 	make_folders
 	local out
@@ -101,7 +151,7 @@ make_folders() {
 	refused 3 'n0: is a directory' 1 gather --raw-file --each n0 -o all
 	refused 3 'none/: cannot open' 1 gather --raw-file none/ -o all
 	local option
-	for option in --update --checksum --delete --resume '--delta n0'; do
+	for option in --delete --resume '--delta n0'; do
 		# shellcheck disable=SC2086
 		refused 2 "${option% *} is not an option of gather" 1 gather --raw-file $option n0 -o all
 	done

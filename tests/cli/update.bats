@@ -644,7 +644,7 @@ assert_differences() {
 	refused 2 'x.npy: --update compares whole files, and this one is broadcast as an array: give --raw-file' 2 broadcast --update x.npy -o 'y.{rank}.npy'
 	refused 2 'x.npy: --delta compares whole files' 2 broadcast --delta x.npy x.npy -o 'y.{rank}.npy'
 	refused 2 'm.safetensors: --update compares whole files' 2 broadcast --update --strip a. m.safetensors -o 'y.{rank}.safetensors'
-	refused 2 '--update is not an option of gather' 2 gather --raw-file --update src/a/f1 -o 'o.{rank}'
+	refused 2 '--resume is not an option of gather' 2 gather --raw-file --resume src/a/f1 -o 'o.{rank}'
 	refused 2 '--update' 2 allreduce --update src/a/f1 -o 'o.{rank}'
 	# shellcheck disable=SC2016
 	run -7 collctl run -n 2 -- bash -c '((COLLCTL_RANK)) || set -- --update; exec "$0" broadcast --raw-file "$@" src/ -o "out.$COLLCTL_RANK/"' "$COLLCTL"

@@ -186,3 +186,48 @@ hostile() {
 	assert_rank 2 0
 	cmp new out.2
 }
+
+@test "92: gather --update: a file that was left because the root has it, and changes there before the job ends: 3, with its name" {
+	mkdir src
+	echo small >src/small
+	collctl run -n 2 -- gather -q --raw-file --update src -o 'all/{rank}'
+	head -c 100000 /dev/urandom >src/big
+	mkfifo said
+	collctl run -n 2 -- gather --raw-file --insecure --lanes tcp --limit-rate 30K --update src -o 'all/{rank}' >said 2>&1 &
+	STARTED+=($!)
+	local line all=
+	while read -r line; do
+		all+=$line$'\n'
+		[[ $line != *"2 of 4 files are as the ranks'"* ]] || echo EVIL >all/1/small
+	done <said
+	local rc=0
+	wait "${STARTED[-1]}" || rc=$?
+	((rc == 3)) || fail "$rc: $all"
+	[[ $all == *'rank 0: all/1/small: has changed since the ranks compared'* ]] || fail "$all"
+	assert_equal "$(find all -type f | sort | xargs)" 'all/0/small all/1/small'
+	assert_equal "$(<all/1/small)" EVIL
+}
+
+# The part of the root is for each rank u64 bytes, u32 files, bits; those of others are digests.
+@test "37: gather --update: a root or a rank that sends what cannot be: 10, with the rank; nothing is written" {
+	[[ -x ${COLLCTL%/*}/fault/hostile_rank ]] || skip "no ${COLLCTL%/*}/fault/hostile_rank: make unit"
+	local lie r wrap root
+	mkdir src all all/0
+	echo data >src/f
+	make_hostfile hosts 3
+	# more bytes than there are, fewer, another number of files, a file that is left and counted, bytes that follow, digests of no file
+	for lie in '1 0:0:6' '1 0:0:0' '1 0:8:2' '1 0:12:1' '1 0:45:0' '0 0:20:1 --checksum' '1 1:13:200 --checksum'; do
+		# shellcheck disable=SC2086 # words
+		set -- $lie
+		root=$1
+		for r in 0 1 2; do
+			wrap=("$COLLCTL")
+			((r == 1)) && wrap=(env "ROUND=$2" "${COLLCTL%/*}/fault/hostile_rank")
+			spawn_rank "$r" "${wrap[@]}" gather --raw-file --insecure --update "${@:3}" --root "$root" -H hosts -r "$r" src -o 'all/{rank}'
+		done
+		wait_ranks
+		assert_rank 0 10 'rank 1: '
+		assert_rank 2 10 'rank 1: '
+		assert_equal "$(find all | sort | xargs)" 'all all/0'
+	done
+}

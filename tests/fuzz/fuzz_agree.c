@@ -135,6 +135,16 @@ static void decode_gathered(struct view v)
 		return;
 	}
 	check_gathered(&f, 1);
+	if (file_list_get_equal(&v, &f.files, 1)) {
+		uint64_t bytes = file_list_bytes(&f.files, 0);
+		struct buf b;
+		buf_init(&b, DETAILS_MAX);
+		file_list_put_equal(&b, &f.files, 1);
+		struct view back = view_of(b.data, b.len);
+		CHECK(file_list_get_equal(&back, &f.files, 1) && !view_left(&back));
+		CHECK(file_list_bytes(&f.files, 0) == bytes);
+		buf_release(&b);
+	}
 	rank_files_release(&f);
 }
 

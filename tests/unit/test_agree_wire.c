@@ -443,6 +443,40 @@ TEST(a_gathered_folder_comes_back_with_its_top_for_one_vector)
 	buf_release(&b);
 }
 
+/* What remains of a rank's files, for a folder and for two files of their own. */
+TEST(files_that_are_not_sent_come_back)
+{
+	for (int folder = 0; folder < 2; folder++) {
+		struct listed_file its[9] = {{.bytes = 5}, {.bytes = 7}}, back[9],
+		                   of = {.name = ""};
+		struct file_list l = {.files = its, .folders = &of, .nfolders = folder};
+		const int n = folder ? 1 : 2;
+		struct buf b;
+		l.nfiles = folder ? 9 : 2;
+		its[1].equal = its[8].equal = true;
+		memcpy(back, its, sizeof back);
+		back[1].equal = back[8].equal = false;
+		buf_init(&b, 100);
+		file_list_put_equal(&b, &l, n);
+		l.files = back;
+		for (size_t cut = 0; cut <= b.len; cut++) {
+			struct view v = view_of(b.data, cut);
+			assert_int_equal(file_list_get_equal(&v, &l, n), cut == b.len);
+		}
+		assert_true(!back[0].equal && back[1].equal && !back[7].equal);
+		assert_int_equal(back[8].equal, folder);
+		assert_int_equal(file_list_bytes(&l, 0), 5);
+		struct view v = view_of(b.data, b.len);
+		b.data[0]++; /* more than there is */
+		assert_false(file_list_get_equal(&v, &l, n));
+		b.data[0]--;
+		b.data[8 * n]--; /* other files */
+		v = view_of(b.data, b.len);
+		assert_false(file_list_get_equal(&v, &l, n));
+		buf_release(&b);
+	}
+}
+
 TEST(files_that_can_t_be)
 {
 	struct listed_file huge[] = {{.name = "a", .bytes = INT64_MAX}, {.name = "b", .bytes = 1}};

@@ -558,8 +558,7 @@ static int get_terms(struct collective *c, struct err *err)
 	return ret;
 }
 
-/* Change a->tensors to describe the output. */
-static void describe_outputs(struct collective *c)
+void agree_describe_outputs(struct collective *c)
 {
 	struct agreement *a = &c->agreed;
 	for (size_t i = 0; i < a->ntensors; i++) {
@@ -605,7 +604,7 @@ int agree_adopt(struct collective *c, struct err *err)
 	for (int i = 0; i < a->nvectors; i++)
 		if (agree_layout(c, &a->vectors[i], err) < 0)
 			return -1;
-	describe_outputs(c);
+	agree_describe_outputs(c);
 	return 0;
 }
 

@@ -280,3 +280,45 @@ int rank_files_get(struct view *v, struct rank_files *s, int n, struct err *err)
 	rank_files_release(s);
 	return -1;
 }
+
+/* ---- gather --update ---- */
+
+uint64_t file_list_bytes(const struct file_list *l, int i)
+{
+	uint64_t n = 0;
+	if (!l->nfolders)
+		return l->files[i].equal ? 0 : l->files[i].bytes;
+	for (int f = 0; f < l->nfiles; f++)
+		n += listed_bytes(&l->files[f]);
+	return n;
+}
+
+void file_list_put_equal(struct buf *b, const struct file_list *l, int n)
+{
+	const int nfiles = l->nfiles;
+	for (int i = 0; i < n; i++)
+		buf_put_u64(b, file_list_bytes(l, i));
+	buf_put_u32(b, (uint32_t)nfiles);
+	for (int f = 0; f < nfiles; f += 8) {
+		uint8_t bits = 0;
+		for (int k = 0; k < 8 && f + k < nfiles; k++)
+			bits |= (uint8_t)(l->files[f + k].equal << k);
+		buf_put_u8(b, bits);
+	}
+}
+
+bool file_list_get_equal(struct view *v, struct file_list *l, int n)
+{
+	struct view bytes = *v;
+	view_bytes(v, (size_t)n * sizeof(uint64_t));
+	const uint32_t nfiles = view_u32(v);
+	const uint8_t *bits = view_bytes(v, (nfiles + (size_t)7) / 8);
+	if (!bits || nfiles != (uint32_t)l->nfiles)
+		return false;
+	for (uint32_t f = 0; f < nfiles; f++)
+		l->files[f].equal = bits[f / 8] >> f % 8 & 1;
+	for (int i = 0; i < n; i++)
+		if (view_u64(&bytes) != file_list_bytes(l, i))
+			return false;
+	return true;
+}

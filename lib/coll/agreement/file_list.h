@@ -27,6 +27,7 @@ struct listed_file {
 	int64_t mtime;  /* ns since 1970 */
 	bool linked;    /* of a tree: a hard link to the earlier file number */
 	int to;
+	bool equal;         /* gather --update: the root has it */
 	struct sparse data; /* owned */
 };
 struct file_list {
@@ -44,7 +45,7 @@ void file_list_release(struct file_list *);
 /* Bytes that are sent of a file: those that are not in holes. */
 static inline uint64_t listed_bytes(const struct listed_file *f)
 {
-	return sparse_bytes(&f->data, f->bytes);
+	return f->equal ? 0 : sparse_bytes(&f->data, f->bytes);
 }
 /* Set *twice to a name that the list has twice, or to NULL. ERR_RESOURCE. */
 int file_list_twice(const struct file_list *, const char **twice, struct err *err);
@@ -68,5 +69,12 @@ void rank_files_put(struct buf *, const struct rank_files *);
  * or that of a file would leave its folder. Names may be hidden, because the root chooses the names
  * of its outputs. */
 int rank_files_get(struct view *, struct rank_files *, int n, struct err *err);
+/* Of such files. The bytes of vector @i that the rank sends: of its folder, or of file @i. */
+uint64_t file_list_bytes(const struct file_list *, int i);
+/* gather --update: encode which files the rank does not send, and what remains of each of its @n
+ * vectors. */
+void file_list_put_equal(struct buf *, const struct file_list *, int n);
+/* Decode that into the files. False: it does not fit them. */
+bool file_list_get_equal(struct view *, struct file_list *, int n);
 
 #endif

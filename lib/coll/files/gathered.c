@@ -32,15 +32,6 @@ static int list_inputs(const struct collective *c, struct file_list *l, struct e
 	return 0;
 }
 
-/* The bytes that are sent of a folder. */
-static uint64_t tree_bytes(const struct file_list *l)
-{
-	uint64_t n = 0;
-	for (int f = 0; f < l->nfiles; f++)
-		n += listed_bytes(&l->files[f]);
-	return n;
-}
-
 int gathered_begin(struct collective *c, struct err *err)
 {
 	struct transfer *t = &c->transfer;
@@ -51,7 +42,8 @@ int gathered_begin(struct collective *c, struct err *err)
 		                                   err);
 	return files_list_tree(c, &t->gives, err) < 0
 	               ? -1
-	               : vectors_of_folder(&c->agreed, c->request, tree_bytes(&t->gives), err);
+	               : vectors_of_folder(&c->agreed, c->request, file_list_bytes(&t->gives, 0),
+	                                   err);
 }
 
 struct rank_files gathered_offer(const struct collective *c)
@@ -82,17 +74,11 @@ int gathered_fits(const struct rank_files *of, int size, struct err *err)
 	               files, GATHERED_MOST);
 }
 
-/* The bytes of vector @i that a rank sends. */
-static uint64_t bytes_of(const struct rank_files *of, int i)
-{
-	return rank_files_is_folder(of) ? tree_bytes(&of->files) : of->files.files[i].bytes;
-}
-
 int gathered_check(const struct agreement *a, struct err *err)
 {
 	for (int r = 0; r < a->size; r++)
 		for (int i = 0; i < a->nvectors; i++)
-			if (bytes_of(&a->rank_files[r], i) != a->vectors[i].rows[r])
+			if (file_list_bytes(&a->rank_files[r].files, i) != a->vectors[i].rows[r])
 				return err_rank(err, ERR_INTEGRITY, r,
 				                "sent two sizes for one file");
 	return 0;
@@ -383,18 +369,25 @@ int gathered_name(struct collective *c, const char *name, struct err *err)
 	return 0;
 }
 
+int gathered_file(const struct collective *c, int rank, int f)
+{
+	const int *split = c->transfer.split;
+	return rank_files_is_folder(&c->agreed.rank_files[rank]) ? split[rank] + f
+	                                                         : split[f * c->agreed.size + rank];
+}
+
 int gathered_map(struct collective *c, int vector, struct err *err)
 {
 	struct extents *out = &c->transfer.files[vector].out[0];
 	const uint64_t *rows = c->agreed.vectors[vector].rows;
 	for (int r = 0; r < c->agreed.size; r++) {
 		const struct rank_files *of = &c->agreed.rank_files[r];
-		const int first = c->transfer.split[vector * c->agreed.size + r];
 		if (!rank_files_is_folder(of) &&
-		    extents_add(out, 0, first, 0, rows[r], false, err) < 0)
+		    extents_add(out, 0, gathered_file(c, r, vector), 0, rows[r], false, err) < 0)
 			return -1;
 		for (int f = 0; rank_files_is_folder(of) && f < of->files.nfiles; f++)
-			if (files_map_data(out, 0, first + f, &of->files.files[f], err) < 0)
+			if (files_map_data(out, 0, gathered_file(c, r, f), &of->files.files[f],
+			                   err) < 0)
 				return -1;
 	}
 	return 0;

@@ -656,7 +656,7 @@ int files_map_data(struct extents *e, int set, int file, const struct listed_fil
                    struct err *err)
 {
 	struct mapping m = {e, set, file};
-	return sparse_visit(&f->data, 0, f->bytes, map_range, &m, err);
+	return f->equal ? 0 : sparse_visit(&f->data, 0, f->bytes, map_range, &m, err);
 }
 
 int files_map_listed(const struct collective *c, struct extents *e, int set, int file,

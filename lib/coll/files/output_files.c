@@ -714,7 +714,8 @@ int files_seal(struct collective *c, struct err *err)
 		return -1;
 	if (!c->transfer.sink)
 		return 0;
-	if (finish_digests(c, err) < 0 || update_finish(c, err) < 0)
+	if (finish_digests(c, err) < 0 || update_finish(c, err) < 0 ||
+	    gather_update_check(c, err) < 0)
 		return -1;
 	return sink_seal(c->transfer.sink, err);
 }

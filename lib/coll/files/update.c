@@ -49,32 +49,35 @@ static int digest_inputs(void *ctx, struct err *err)
 
 /* ---- what this rank lacks ---- */
 
+bool update_is_copy(struct collective *c, const struct listed_file *want, const uint8_t *digest,
+                    int fd, struct stat *st, uint8_t *buf)
+{
+	const struct sink_attributes as = files_attributes(c, want);
+	uint8_t own[DIGEST_BYTES];
+	struct err ignored = ERR_INIT;
+	if (want->mode == MODE_NONE || fstat(fd, st) || (uint64_t)st->st_size != want->bytes ||
+	    (as.has_mode && (st->st_mode & 0777) != (as.mode & 0777)))
+		return false;
+	if (!c->request->checksum)
+		return st->st_mtim.tv_sec == as.modified.tv_sec &&
+		       st->st_mtim.tv_nsec == as.modified.tv_nsec;
+	const struct update_source source = update_source_of(&c->transfer.update, fd, want->name);
+	return update_digest_file(&c->transfer.update, &source, want->bytes, buf, own, &ignored) ==
+	               0 &&
+	       memcmp(own, digest, DIGEST_BYTES) == 0;
+}
+
 /* Is the old file @fd, at the path of the sink's file @file, as the root's file @f? */
 static bool is_equal(struct collective *c, int f, int file, int fd, uint8_t *buf)
 {
 	const struct listed_file *want = &c->agreed.root_files.files[f];
-	const struct sink_attributes as = files_attributes(c, want);
 	const uint8_t *of_files = c->transfer.update.of_files;
-	uint8_t digest[DIGEST_BYTES];
-	struct err ignored = ERR_INIT;
-	struct stat st;
-	if (want->mode == MODE_NONE || fstat(fd, &st))
-		return false;
-	c->transfer.update.seen[f] = st;
+	struct stat *seen = &c->transfer.update.seen[f];
 	if (sink_fate(c->transfer.sink, file) == SINK_KEEP) /* it is the root's input */
-		return true;
-	if (!update_takes_old(c))
-		return false;
-	if ((uint64_t)st.st_size != want->bytes ||
-	    (as.has_mode && (st.st_mode & 0777) != (as.mode & 0777)))
-		return false;
-	if (!c->request->checksum)
-		return st.st_mtim.tv_sec == as.modified.tv_sec &&
-		       st.st_mtim.tv_nsec == as.modified.tv_nsec;
-	const struct update_source source = update_source_of(&c->transfer.update, fd, want->name);
-	return update_digest_file(&c->transfer.update, &source, want->bytes, buf, digest,
-	                          &ignored) == 0 &&
-	       memcmp(digest, of_files + (size_t)f * DIGEST_BYTES, DIGEST_BYTES) == 0;
+		return want->mode != MODE_NONE && fstat(fd, seen) == 0;
+	return update_takes_old(c) &&
+	       update_is_copy(c, want, of_files ? of_files + (size_t)f * DIGEST_BYTES : NULL, fd,
+	                      seen, buf);
 }
 
 static void find_old(struct collective *c, int f, uint8_t *buf)
@@ -122,7 +125,7 @@ bool update_takes_old(const struct collective *c)
 
 bool update_wanted(const struct collective *c)
 {
-	return request_compares(c->request) != NULL;
+	return c->request->kind == COLL_BROADCAST && request_compares(c->request) != NULL;
 }
 
 bool update_exchanges(const struct collective *c)
@@ -591,7 +594,7 @@ int update_agree(struct collective *c, struct err *err)
 }
 
 /* Other names of the file change its ctime, too: this or another rank may link it to them. */
-static bool same_file(const struct stat *a, const struct stat *b)
+bool update_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
@@ -610,7 +613,8 @@ static int check_kept(const struct collective *c, struct err *err)
 		    c->agreed.root_files.files[f].linked)
 			continue;
 		const int fd = sink_open_old(c->transfer.sink, file);
-		const bool same = fd >= 0 && fstat(fd, &st) == 0 && same_file(&st, &u->seen[f]);
+		const bool same =
+		        fd >= 0 && fstat(fd, &st) == 0 && update_same_file(&st, &u->seen[f]);
 		if (fd >= 0)
 			close(fd);
 		if (!same)

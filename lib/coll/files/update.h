@@ -39,6 +39,7 @@
 struct coll_pieces;
 struct collective;
 struct file_list;
+struct listed_file;
 
 #define UPDATE_PIECE (1ull << 20) /* bytes; the last piece of a file may have fewer */
 
@@ -108,9 +109,16 @@ struct update {
 	int nwithout;
 };
 
-/* Do the ranks compare files or their parts? Do they compare the old files? */
+/* Do the ranks of a broadcast compare files or their parts? Do the ranks, also of a gather, compare
+ * the old files? */
 bool update_wanted(const struct collective *);
 bool update_takes_old(const struct collective *);
+/* Is the old file @fd a copy of @want? @digest: of @want, with --checksum; @buf: UPDATE_PIECE
+ * bytes. *st: its attributes, if it is. */
+bool update_is_copy(struct collective *, const struct listed_file *want, const uint8_t *digest,
+                    int fd, struct stat *st, uint8_t *buf);
+/* Is a file that was left, with attributes @b, still the same? */
+bool update_same_file(const struct stat *a, const struct stat *b);
 /* Once the outputs have names: find what all ranks have, leave it out of the vector, and keep the
  * files that are equal. Nothing without --update. */
 int update_agree(struct collective *, struct err *err);

@@ -327,6 +327,8 @@ static int check_files(const struct coll_request *r, struct err *err)
 		return -1;
 	if (r->checksum && !r->update && !r->delta)
 		return err_set(err, ERR_USAGE, "--checksum: needs --update or --delta");
+	if (r->kind == COLL_GATHER && r->update && !r->files.raw_file)
+		return err_set(err, ERR_USAGE, "--update: %s needs --raw-file with it", r->command);
 	if (r->deletes && !r->files.raw_file)
 		return err_set(err, ERR_USAGE,
 		               "--delete: needs --raw-file, and a folder as input and output");

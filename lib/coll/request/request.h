@@ -76,8 +76,8 @@ struct coll_request {
 	int shard_dim;       /* scatter: the axis along which tensors are cut into shards */
 	bool have_shard_dim;
 	bool times;  /* copies get the modification times of the originals */
-	bool update; /* broadcast of files: files that are as the root's are not sent; implies times
-	              */
+	bool update; /* broadcast and gather of files: what the receivers have is not sent; implies
+	              * times */
 	const char *delta; /* the root's old version of the input: implies update, and pieces are
 	                      sent as differences to it; NULL: none */
 	bool resume;   /* broadcast of files: outputs are written to parts (part.h), and what all

@@ -96,10 +96,10 @@ S(FILES, "raw-file", 0, NULL, FLAG, files.raw_file, FOR_BYTES,
   "treat files of any format as a sequence of bytes", .agree = FOR_BYTES)
 S(FILES, "times", 0, NULL, FLAG, times, FOR_COPIES,
   "with --raw-file, give the copies the modification times of the originals")
-S(FILES, "update", 0, NULL, FLAG, update, FOR_UPDATE,
-  "do not send files of which all ranks have a copy, with the size, permissions and modification "
-  "time of the original; copies get these times",
-  .agree = FOR_UPDATE)
+S(FILES, "update", 0, NULL, FLAG, update, FOR_COPIES,
+  "do not send files of which all ranks, or the root of a gather, have a copy, with the size, "
+  "permissions and modification time of the original; copies get these times",
+  .agree = FOR_COPIES)
 S(FILES, "delta", 0, "OLD", STRING, delta, FOR_UPDATE,
   "as --update, and what changed is sent as differences to OLD, the root's old version of the "
   "input, where all ranks have the same; all ranks must give it, and only the root reads OLD",
@@ -109,13 +109,13 @@ S(FILES, "resume", 0, NULL, FLAG, resume, FOR_UPDATE,
   ".OUT.collctl-part, and pieces of 1 MiB that all ranks have are not sent again; "
   "'collctl clean' removes old ones",
   .agree = FOR_UPDATE)
-S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_UPDATE,
-  "with --update, compare digests of the files, and not their times", .agree = FOR_UPDATE)
+S(FILES, "checksum", 0, NULL, FLAG, checksum, FOR_COPIES,
+  "with --update, compare digests of the files, and not their times", .agree = FOR_COPIES)
 S(FILES, "delete", 0, NULL, FLAG, deletes, FOR_UPDATE,
   "with --raw-file and a folder, remove from the output folder the files and folders that the "
   "root's folder does not have, once all ranks have the copy",
   .agree = FOR_UPDATE)
-S(FILES, "no-digest-cache", 0, NULL, FLAG, no_digest_cache, FOR_UPDATE,
+S(FILES, "no-digest-cache", 0, NULL, FLAG, no_digest_cache, FOR_COPIES,
   "read files whose digests an earlier job has stored in ~/.cache/collctl/digests, too, and store "
   "none")
 S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,
