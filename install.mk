@@ -7,9 +7,11 @@ FISHDIR = $(PREFIX)/share/fish/vendor_completions.d
 
 COMMANDS = $(shell sed -nE 's/^\t\{"([a-z-]+)", .*/\1/p' cmd/commands.c)
 MANPAGES = $(BUILD)/man/collctl.1 $(COMMANDS:%=$(BUILD)/man/collctl-%.1)
+JSON_PAGE = $(BUILD)/man/collctl-json.5
+SCHEMA = $(BUILD)/collctl.schema.json
 COMPLETIONS = $(BUILD)/completions/collctl.bash $(BUILD)/completions/collctl.zsh $(BUILD)/completions/collctl.fish
 
-all: $(MANPAGES) $(COMPLETIONS)
+all: $(MANPAGES) $(JSON_PAGE) $(SCHEMA) $(COMPLETIONS)
 
 $(BUILD)/man/collctl.1: man/collctl.1.in $(BUILD)/collctl
 	@mkdir -p $(@D)
@@ -24,17 +26,27 @@ $(BUILD)/man/collctl-%.1: man/collctl-%.1.in $(BUILD)/collctl
 		sed -e '/^@FRAGMENT@$$/{r $<' -e 'd;}' $@.mdoc >$@.new && \
 		rm $@.mdoc && mv $@.new $@
 
+$(JSON_PAGE): man/collctl-json.5.in $(BUILD)/collctl
+	@mkdir -p $(@D)
+	$(call say,MAN,$@)$(EMULATOR) $(BUILD)/collctl help --mdoc json >$@.mdoc && \
+		sed -e '/^@FIELDS@$$/{r $@.mdoc' -e 'd;}' $< >$@.new && rm $@.mdoc && mv $@.new $@
+
+$(SCHEMA): $(BUILD)/collctl
+	$(call say,JSON,$@)$(EMULATOR) $(BUILD)/collctl help --json-schema >$@.new && mv $@.new $@
+
 $(BUILD)/completions/collctl.%: $(BUILD)/collctl
 	@mkdir -p $(@D)
 	$(call say,COMPL,$@)$(EMULATOR) $(BUILD)/collctl help --completions $* >$@.new && mv $@.new $@
 
 LIBDIR ?= $(PREFIX)/lib
 
-install: $(BUILD)/collctl $(MANPAGES) $(COMPLETIONS) $(LIBS)
+install: $(BUILD)/collctl $(MANPAGES) $(JSON_PAGE) $(SCHEMA) $(COMPLETIONS) $(LIBS)
 	install -D -m 755 $(BUILD)/collctl $(DESTDIR)$(PREFIX)/bin/collctl
 	if [ -f $(BUILD)/collctl-cuda.so ]; then install -D -m 755 $(BUILD)/collctl-cuda.so $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so; fi
 	install -d $(DESTDIR)$(MANDIR)/man1
 	install -m 644 $(MANPAGES) $(DESTDIR)$(MANDIR)/man1
+	install -D -m 644 $(JSON_PAGE) $(DESTDIR)$(MANDIR)/man5/collctl-json.5
+	install -D -m 644 $(SCHEMA) $(DESTDIR)$(PREFIX)/share/collctl/collctl.schema.json
 	install -D -m 644 man/collctl.3 $(DESTDIR)$(MANDIR)/man3/collctl.3
 	install -D -m 644 lib/collctl.h $(DESTDIR)$(PREFIX)/include/collctl.h
 	install -D -m 644 $(BUILD)/libcollctl.a $(DESTDIR)$(LIBDIR)/libcollctl.a
@@ -49,6 +61,7 @@ install: $(BUILD)/collctl $(MANPAGES) $(COMPLETIONS) $(LIBS)
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/lib/collctl/collctl-cuda.so
+	rm -f $(DESTDIR)$(MANDIR)/man5/collctl-json.5 $(DESTDIR)$(PREFIX)/share/collctl/collctl.schema.json
 	rm -f $(DESTDIR)$(MANDIR)/man3/collctl.3 $(DESTDIR)$(PREFIX)/include/collctl.h $(DESTDIR)$(LIBDIR)/libcollctl.a $(DESTDIR)$(LIBDIR)/libcollctl.so* \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/collctl.pc
 	rm -f $(DESTDIR)$(PREFIX)/bin/collctl $(addprefix $(DESTDIR)$(MANDIR)/man1/,$(notdir $(MANPAGES))) \

@@ -148,7 +148,8 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 static int print_version(bool json)
 {
 	if (json)
-		return report_json(json_pack("{s:s}", "version", COLLCTL_VERSION));
+		return report_json(json_pack("{s:s, s:b, s:s, s:n}", "command", "version", "ok", 1,
+		                             "version", COLLCTL_VERSION, "error"));
 	printf("collctl %s\n", COLLCTL_VERSION);
 	return 0;
 }

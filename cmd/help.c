@@ -6,6 +6,7 @@
 
 #include "cmd/commands.h"
 #include "cmd/examples.h"
+#include "cmd/json/schema.h"
 #include "cmd/manual.h"
 #include "cmd/text/terminal.h"
 #include "completions/completions.h"
@@ -176,10 +177,16 @@ int cmd_help(const struct command *cmd, struct options *o, int argc, char **argv
 {
 	(void)cmd;
 	const struct command *about = argc > 1 ? command_find(argv[1]) : NULL;
+	if (o->mdoc && argc > 1 && strcmp(argv[1], "json") == 0) {
+		manual_print_json(stdout);
+		return 0;
+	}
 	if (o->mdoc && (about || argc == 1)) {
 		manual_print(stdout, about);
 		return 0;
 	}
+	if (o->json_schema)
+		return schema_print();
 	if (o->completions) {
 		completions_print(stdout, o->completions);
 		return 0;

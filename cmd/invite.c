@@ -219,9 +219,9 @@ static int announce(struct invite *v)
 	strftime(when, sizeof when, v->o->valid < DAY ? "%H:%M:%S" : "%F %T",
 	         localtime_r(&end, &tm));
 	if (v->o->json)
-		return report_json(json_pack("{s:s,s:b,s:s,s:i,s:I}", "command", "invite", "ok", 1,
-		                             "ticket", v->text, "size", v->ticket.size, "expires",
-		                             (json_int_t)v->ticket.expires));
+		return report_json(json_pack("{s:s,s:b,s:s,s:i,s:I,s:n}", "command", "invite", "ok",
+		                             1, "ticket", v->text, "size", v->ticket.size,
+		                             "expires", (json_int_t)v->ticket.expires, "error"));
 	if (v->argc) {
 		report_note("run this on the other %d, until %s; whoever has the ticket can join:",
 		            others, when);

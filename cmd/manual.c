@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cmd/examples.h"
+#include "cmd/json/fields.h"
 #include "cmd/text/terminal.h"
 
 #define ROFF_WIDTH 66 /* escapes make some lines longer */
@@ -25,14 +26,15 @@ static void roff_word(FILE *f, const char *word, int len)
 	}
 }
 
-/* @text as a paragraph that ends with a full stop, in lines that mandoc's linter accepts. */
+/* @text as a paragraph that ends with a full stop or its question mark, in lines that mandoc's
+ * linter accepts. */
 static void roff_sentence(FILE *f, const char *text)
 {
 	char sentence[512];
 
 	snprintf(sentence, sizeof sentence, "%c%s", toupper((unsigned char)*text), text + 1);
 	terminal_wrap(f, sentence, 0, ROFF_WIDTH, roff_word);
-	fputs(".\n", f);
+	fputs(text[strlen(text) - 1] == '?' ? "\n" : ".\n", f);
 }
 
 static void mdoc_option(FILE *f, const struct setting *row)
@@ -194,6 +196,8 @@ static void mdoc_page(FILE *f, const struct command *cmd)
 	fputs(".Sh OPTIONS\n", f);
 	mdoc_options(f, cmd);
 	fputs(".Sh EXIT STATUS\n0 if all went well.\n.Xr collctl 1\nlists the other codes.\n", f);
+	if (command_groups(cmd) & FOR_JSON)
+		fputs(".Xr collctl-json 5\ndescribes what\n.Fl \\-json\nprints.\n", f);
 	mdoc_examples(f, cmd);
 	mdoc_related(f, cmd);
 }
@@ -208,4 +212,33 @@ void manual_print(FILE *f, const struct command *cmd)
 	mdoc_commands(f);
 	fputs(".Sh OPTIONS\n", f);
 	mdoc_options(f, NULL);
+}
+
+/* ---- collctl-json(5) ---- */
+
+static void mdoc_field(FILE *f, const struct field *row)
+{
+	fputs(".It Va ", f);
+	roff_word(f, row->name, (int)strlen(row->name));
+	fprintf(f, " Pq %s%s", field_type_name(row->type),
+	        row->flags & FIELD_NULL ? " or null" : "");
+	if (row->unit)
+		fprintf(f, ", %s", row->unit);
+	fputc('\n', f);
+	roff_sentence(f, row->meaning);
+}
+
+void manual_print_json(FILE *f)
+{
+	for (size_t i = 0; i < field_sections_len; i++) {
+		const struct field_section *s = &field_sections[i];
+
+		fprintf(f, ".Ss %s\n", s->title);
+		if (s->about)
+			roff_sentence(f, s->about);
+		fputs(".Bl -tag -width Ds -compact\n", f);
+		for (size_t k = 0; k < s->n; k++)
+			mdoc_field(f, &s->fields[k]);
+		fputs(".El\n", f);
+	}
 }

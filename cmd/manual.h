@@ -9,5 +9,7 @@
 /* Print the page of @cmd, with a line @FRAGMENT@ in the place of its hand-written part; NULL: the
  * sections COMMANDS and OPTIONS of collctl(1). */
 void manual_print(FILE *, const struct command *cmd);
+/* Print the fields of --json, for collctl-json(5). */
+void manual_print_json(FILE *);
 
 #endif

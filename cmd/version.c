@@ -270,12 +270,13 @@ static int print_json(const struct found *libraries, const char *records)
 		json_array_append_new(missing, json_string(lacks[i]));
 	device_plugin_find(&plugin, DRIVER_TIME);
 	return report_json(json_pack(
-	        "{s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:s, s:o, s:o, s:s?, s:o}", "version",
-	        COLLCTL_VERSION, "build", "compiler", COMPILER, "sanitizers", (int)SANITIZED,
-	        "commit", *COLLCTL_COMMIT ? COLLCTL_COMMIT : NULL, "lacks", missing, "protocol",
+	        "{s:s, s:b, s:s, s:{s:s, s:b, s:s?, s:o}, s:i, s:o, s:s, s:o, s:o, s:s?, s:o, s:n}",
+	        "command", "version", "ok", 1, "version", COLLCTL_VERSION, "build", "compiler",
+	        COMPILER, "sanitizers", (int)SANITIZED, "commit",
+	        *COLLCTL_COMMIT ? COLLCTL_COMMIT : NULL, "lacks", missing, "protocol",
 	        PROTO_VERSION, "libraries", found, "tls_records", records, "processor", processor,
 	        "gpu_plugin", plugin_json(&plugin), "gpu_plugin_why",
-	        *plugin.name ? NULL : plugin.why, "system", host_json()));
+	        *plugin.name ? NULL : plugin.why, "system", host_json(), "error"));
 }
 
 int cmd_version(const struct command *cmd, struct options *o, int argc, char **argv)
@@ -289,7 +290,7 @@ int cmd_version(const struct command *cmd, struct options *o, int argc, char **a
 	(void)argv;
 	find_libraries(libraries, xxhash);
 	if (!records)
-		return report_failure(cmd->name, o->json, &err, ERR_RANK_SELF, NULL);
+		return report_failure(cmd->name, o->json, &err, ERR_RANK_SELF, "start");
 	if (o->json)
 		return print_json(libraries, records);
 	print_text(libraries, records);

@@ -123,6 +123,8 @@ const struct setting command_settings[] = {
             .action = true),
         OPT(COMMON, "mdoc", 0, NULL, FLAG, mdoc, FOR_HELP,
             "print the generated part of the manual page", .action = true),
+        OPT(COMMON, "json-schema", 0, NULL, FLAG, json_schema, FOR_HELP,
+            "print the JSON Schema of what commands print with --json", .action = true),
         OPT(COMMON, "completions", 0, "SHELL", WORD, completions, FOR_HELP,
             "print a completion script", .action = true, .choices = "bash|zsh|fish"),
 };

@@ -56,7 +56,7 @@ struct options {
 		int days; /* 0: as usual */
 	} ca;
 	/* help */
-	bool mdoc;
+	bool mdoc, json_schema;
 	const char *completions;
 
 	uint64_t given[OPTIONS_MAX / 64]; /* rows given as flags: bit i is option_at(i) */

@@ -213,14 +213,14 @@ static int print_json(const struct planned *p, const struct line *lines, size_t 
 
 	for (size_t i = 0; i < n; i++)
 		json_array_append_new(list, json_line(p, &lines[i]));
-	return report_json(
-	        json_pack("{s:s, s:i, s:i, s:I, s:I, s:s, s:s, s:b, s:o, s:o}", "collective",
-	                  coll_name(p->kind), "size", p->args.size, "root", p->args.root, "count",
-	                  (json_int_t)coll_count(&p->args), "bytes", (json_int_t)p->select.bytes,
-	                  "op", reduce_op_name(p->select.op), "dtype", dtype_name(p->select.dtype),
-	                  "insecure", (int)p->select.insecure, "algorithm",
-	                  p->selection.alg ? json_string(p->selection.alg->name) : json_null(),
-	                  "algorithms", list));
+	return report_json(json_pack(
+	        "{s:s, s:b, s:s, s:i, s:i, s:I, s:I, s:s, s:s, s:b, s:o, s:o, s:n}", "command",
+	        "plan", "ok", 1, "collective", coll_name(p->kind), "size", p->args.size, "root",
+	        p->args.root, "count", (json_int_t)coll_count(&p->args), "bytes",
+	        (json_int_t)p->select.bytes, "op", reduce_op_name(p->select.op), "dtype",
+	        dtype_name(p->select.dtype), "insecure", (int)p->select.insecure, "algorithm",
+	        p->selection.alg ? json_string(p->selection.alg->name) : json_null(), "algorithms",
+	        list, "error"));
 }
 
 int plan_compare(const struct planned *p, struct err *err)

@@ -239,14 +239,15 @@ int plan_print_json(const struct planned *p, int rank)
 {
 	const struct sched_figures *f = &p->figures;
 	json_t *all = json_pack(
-	        "{s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:{s:f, s:o}}",
-	        "collective", coll_name(p->kind), "algorithm", p->alg->name, "runs", p->runs->name,
-	        "dtype", dtype_name(p->select.dtype), "wire", dtype_name(p->wire), "size",
-	        p->args.size, "count", (json_int_t)coll_count(&p->args), "steps",
-	        (json_int_t)p->cost.rounds, "chain", known(p, f->rounds), "messages",
-	        known(p, f->messages), "bytes", known(p, f->elements * dtype_size(p->wire)),
-	        "peers", known(p, f->peers), "scratch", known(p, f->scratch), "predicted",
-	        "formula", p->formula, "simulated",
+	        "{s:s, s:b, s:s, s:s, s:s, s:s, s:s, s:i, s:I, s:I, s:o, s:o, s:o, s:o, s:o, "
+	        "s:{s:f, s:o}}",
+	        "command", "plan", "ok", 1, "collective", coll_name(p->kind), "algorithm",
+	        p->alg->name, "runs", p->runs->name, "dtype", dtype_name(p->select.dtype), "wire",
+	        dtype_name(p->wire), "size", p->args.size, "count",
+	        (json_int_t)coll_count(&p->args), "steps", (json_int_t)p->cost.rounds, "chain",
+	        known(p, f->rounds), "messages", known(p, f->messages), "bytes",
+	        known(p, f->elements * dtype_size(p->wire)), "peers", known(p, f->peers), "scratch",
+	        known(p, f->scratch), "predicted", "formula", p->formula, "simulated",
 	        p->alone ? json_null() : json_real(p->simulated.seconds));
 
 	if (all && p->host)
@@ -255,5 +256,6 @@ int plan_print_json(const struct planned *p, int rank)
 		json_object_set_new(all, "verified", json_true());
 	if (all)
 		json_object_set_new(all, "ranks", json_ranks(p, rank));
+	json_object_set_new(all, "error", json_null());
 	return report_json(all);
 }

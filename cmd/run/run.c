@@ -410,7 +410,7 @@ static int start_rank(struct run *r, int i, struct err *err)
 		goto done;
 	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
 	rank->err.bars = i == 0 && !r->program && bar_possible();
-	if (r->o->json) {
+	if (r->json) {
 		rank->json = memfd_create("stdout of a rank", MFD_CLOEXEC);
 		out = rank->json < 0 ? -1 : fcntl(rank->json, F_DUPFD_CLOEXEC, 0);
 		if (out < 0) {
@@ -498,7 +498,7 @@ static int prepare(struct run *r, struct err *err)
 	raise_file_limit(&r->caller_files);
 	char outputs[64];
 	snprintf(outputs, sizeof outputs, "the output of %d ranks", r->size);
-	const int each = (r->o->json || r->o->label ? 2 : 1) + (r->hosts.nhosts ? 1 : 0);
+	const int each = (r->json || r->o->label ? 2 : 1) + (r->hosts.nhosts ? 1 : 0);
 	if (need_descriptors(r->size * each + SPARE_DESCRIPTORS, outputs, err) < 0)
 		return -1;
 	private_process(&r->caller_core);
@@ -688,20 +688,44 @@ static void supervise(struct run *r)
 	report_loss(r);
 }
 
-/* With --json: print one object for all ranks, with the output of each rank; null if it printed
- * none. */
+/* What the rank has printed with --json, to be read from the start; NULL: nothing. */
+static FILE *take_result(struct rank *rank)
+{
+	FILE *f = rank->json < 0 ? NULL : fdopen(rank->json, "r");
+
+	rank->json = -1;
+	if (f)
+		rewind(f);
+	return f;
+}
+
+/* With --json after `run`: print the objects of the ranks, which have ended, in their order. */
+static void print_objects(struct run *r)
+{
+	char *line = NULL;
+	size_t cap = 0;
+
+	for (int i = 0; i < r->size; i++) {
+		FILE *f = take_result(&r->ranks[i]);
+		while (f && getline(&line, &cap, f) > 0)
+			printf("%s%s", r->o->label ? r->ranks[i].err.prefix : "", line);
+		if (f)
+			fclose(f);
+	}
+	free(line);
+}
+
+/* With --json before `run`: print one object for all ranks, with the output of each rank; null if
+ * it printed none. */
 static int print_results(struct run *r)
 {
 	json_t *ranks = json_array(), *error = NULL;
 
 	for (int i = 0; i < r->size; i++) {
-		FILE *f = r->ranks[i].json < 0 ? NULL : fdopen(r->ranks[i].json, "r");
-		if (f)
-			rewind(f);
+		FILE *f = take_result(&r->ranks[i]);
 		json_t *result = f ? json_loadf(f, 0, NULL) : NULL;
 		if (f)
 			fclose(f);
-		r->ranks[i].json = -1;
 		json_t *why = json_object_get(result, "error");
 		if (!error && json_is_object(why) &&
 		    json_integer_value(json_object_get(why, "code")) == r->code)
@@ -771,6 +795,7 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 		ssh_release(&r);
 		return 0;
 	}
+	r.json = o->json || json;
 	bool started = !err.code && prepare(&r, &err) == 0 && start_ranks(&r, &err) == 0;
 	if (err.code)
 		r.code = report_failure(cmd->name, o->json || json, &err, -1, "start");
@@ -782,6 +807,8 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 		int printed = print_results(&r);
 		if (!r.code)
 			r.code = printed;
+	} else if (json && !err.code) {
+		print_objects(&r);
 	}
 	release(&r);
 	return r.signal ? 128 + r.signal : r.code;

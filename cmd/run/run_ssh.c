@@ -193,7 +193,7 @@ _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 	rank_replace_fd(STDIN_FILENO, in);
 	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
 	setrlimit(RLIMIT_NOFILE, &r->caller_files);
-	if (r->o->json)
+	if (r->json)
 		limit_output();
 	execl("/bin/sh", "sh", "-c", script, "ssh", host_of(r, rank)->name, command, (char *)NULL);
 	rank_die(127, "/bin/sh");

@@ -5,6 +5,7 @@
 #include "cmd/text/bench_print.h"
 #include "cmd/commands.h"
 #include "cmd/text/columns.h"
+#include "cmd/text/result.h"
 #include "lib/base/json.h"
 
 /* The columns of the table; "time (us)" stands above all times. */
@@ -111,11 +112,13 @@ void bench_print_row(const struct bench_head *h, const struct bench_row *r, enum
 
 json_t *bench_row_json(const struct bench_head *h, const struct bench_row *r)
 {
-	return json_pack("{s:I, s:I, s:s, s:s, s:s, s:{s:o, s:o, s:o}, s:o, s:o, s:o}", "size",
-	                 (json_int_t)r->size, "count", (json_int_t)r->count, "type",
-	                 dtype_name(h->dtype), "op", h->op, "algorithm", r->algorithm->name,
-	                 "seconds", "min", json_measured(r->min), "p50", json_measured(r->p50),
-	                 "p99", json_measured(r->p99), "algbw", json_measured(r->algbw / 1e9),
-	                 "busbw", json_measured(r->busbw / 1e9), "wrong",
-	                 r->checked ? json_integer((json_int_t)r->wrong) : json_null());
+	json_t *j = json_pack("{s:I, s:I, s:s, s:s, s:s, s:{s:o, s:o, s:o}}", "size",
+	                      (json_int_t)r->size, "count", (json_int_t)r->count, "type",
+	                      dtype_name(h->dtype), "op", h->op, "algorithm", r->algorithm->name,
+	                      "seconds", "min", json_measured(r->min), "p50", json_measured(r->p50),
+	                      "p99", json_measured(r->p99));
+	result_json_bandwidths(j, r->algbw, r->busbw);
+	json_object_set_new(j, "wrong",
+	                    r->checked ? json_integer((json_int_t)r->wrong) : json_null());
+	return j;
 }

@@ -51,15 +51,25 @@ static const char *remark_of(const struct coll_result *r, const struct coll_requ
 
 /* ---- JSON ---- */
 
+/* Bytes per second. */
 static double algbw(const struct coll_result *r)
 {
 	double s = coll_seconds(r->times.connect, r->times.run);
-	return s > 0 ? (double)r->bytes / s / 1e9 : 0;
+	return s > 0 ? (double)r->bytes / s : 0;
 }
 
 static double busbw(const struct coll_result *r, const struct coll_request *q)
 {
 	return q->work == WORK_COLLECTIVE ? algbw(r) * bench_bus_factor(q->kind, r->size) : 0;
+}
+
+void result_json_bandwidths(json_t *j, double algbw, double busbw)
+{
+	json_object_set_new(j, "bandwidth",
+	                    json_pack("{s:o, s:o}", "algorithm", json_measured(algbw), "bus",
+	                              json_measured(busbw)));
+	json_object_set_new(j, "algbw", json_measured(algbw / 1e9));
+	json_object_set_new(j, "busbw", json_measured(busbw / 1e9));
 }
 
 static json_t *string_or_null(const char *s)
@@ -286,8 +296,7 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "seconds", seconds_json(&r->times));
 	if (r->spent.threads && !r->err.code)
 		json_object_set_new(j, "where", where_json(r));
-	json_object_set_new(j, "algbw", json_measured(algbw(r)));
-	json_object_set_new(j, "busbw", json_measured(busbw(r, q)));
+	result_json_bandwidths(j, algbw(r), busbw(r, q));
 	if (q->stats && !q->dry_run && !r->err.code)
 		json_object_set_new(j, "stats", found_json(r));
 	if (r->preview)

@@ -18,6 +18,9 @@ int result_print(const struct coll_result *, const struct coll_request *, const 
  * A new reference, which result_json_end passes on. NULL: out of memory. */
 json_t *result_json_begin(const char *command, const struct coll_result *);
 json_t *result_json_end(json_t *object, const struct coll_result *);
+/* Add the bandwidths, given in bytes per second: "bandwidth" in this unit, and "algbw" and "busbw"
+ * in 10^9 bytes per second. */
+void result_json_bandwidths(json_t *object, double algbw, double busbw);
 
 /* The remark on an algorithm: that it was chosen and why, or why it is excluded; else "". */
 void price_remark(const struct selection *, const struct select_price *, char *text, size_t cap);

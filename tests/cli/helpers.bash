@@ -73,6 +73,20 @@ common_teardown() {
 
 common_teardown_file() {
 	[[ ! -s $BATS_FILE_TMPDIR/python/pid ]] || kill "$(<"$BATS_FILE_TMPDIR/python/pid")" 2>/dev/null || true
+	check_fields
+}
+
+# What `--json` has printed into files of this file's tests: fields that the JSON Schema does not have are a failure.
+check_fields() {
+	local found
+	mapfile -t found < <(grep -rIls -m1 '^{"command":"' "$BATS_RUN_TMPDIR/test")
+	((${#found[@]})) || return 0
+	"$COLLCTL" help --json-schema | jq -r -f "$HELPERS_DIR/fields.jq" >"$BATS_FILE_TMPDIR/fields"
+	jq -nrR --rawfile known "$BATS_FILE_TMPDIR/fields" -f "$HELPERS_DIR/unknown.jq" "${found[@]}" >"$BATS_FILE_TMPDIR/unknown"
+	[[ ! -s $BATS_FILE_TMPDIR/unknown ]] || {
+		echo "printed, but not in cmd/json/fields.c: $(<"$BATS_FILE_TMPDIR/unknown")"
+		return 1
+	}
 }
 
 setup() { common_setup; }

@@ -49,7 +49,7 @@ usage_error() {
 	assert_line --regexp '^GPU plug-in +none: the plug-in /none.so cannot be read: No such file or directory$'
 	run -0 --separate-stderr collctl version --json
 	assert_equal "$(jq -c 'map_values(type)' <<<"$output")" \
-		'{"version":"string","build":"object","protocol":"number","libraries":"object","tls_records":"string","processor":"array","gpu_plugin":"null","gpu_plugin_why":"string","system":"object"}'
+		'{"command":"string","ok":"boolean","version":"string","build":"object","protocol":"number","libraries":"object","tls_records":"string","processor":"array","gpu_plugin":"null","gpu_plugin_why":"string","system":"object","error":"null"}'
 	assert_equal "$(jq -r .gpu_plugin_why <<<"$output")" 'the plug-in /none.so cannot be read: No such file or directory'
 	assert_equal "$(jq .system.processors <<<"$output")" "$(nproc)"
 	assert_equal "$(jq -c '.libraries | keys' <<<"$output")" \
