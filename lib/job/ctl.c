@@ -85,6 +85,15 @@ static int dispatch(struct ctl *c, struct err *err)
 	return c->conn ? ret : -1;
 }
 
+/* The peer has announced its end. A link that ends without an announcement was cut, and the peer
+ * cannot know what has arrived here. */
+static void answer_end(struct ctl *c)
+{
+	struct err ignored = ERR_INIT;
+	c->ending = true;
+	(void)push_out(c, &ignored);
+}
+
 static void ready(void *ctx)
 {
 	struct ctl *c = ctx;
@@ -115,6 +124,8 @@ static void ready(void *ctx)
 				err_clear(&err);
 				err_set(&err, ERR_PEER_LOST, "connection closed");
 			}
+			if (!err.code)
+				answer_end(c);
 			lose(c, &err);
 			return;
 		}

@@ -370,7 +370,9 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 	 * verdict that was already on its way is final. */
 	struct err own = {.rank = j->rank};
 	while (j->state == JOB_VOTED) {
-		if (j->signal && !own.code) {
+		if (j->inquiry.asking && (j->signal || j->own.code)) {
+			job_stop_inquiry(j);
+		} else if (j->signal && !own.code) {
 			job_check_signal(j, &own);
 			job_send_err(j, MSG_ABORT, &own);
 		} else if (j->own.code && !own.code) {
@@ -427,13 +429,13 @@ static struct err with_fate(const struct err *e, enum fate fate)
 	return told;
 }
 
-static void send_done(struct job *j, const struct err *mine, enum fate fate)
+void job_send_done(struct job *j)
 {
 	struct buf b;
 	uint8_t memory[1024];
 	buf_init_fixed(&b, memory, sizeof memory);
-	err_encode(mine, PHASE_COMMIT, &b);
-	buf_put_u8(&b, (uint8_t)fate);
+	err_encode(&j->end.commit, PHASE_COMMIT, &b);
+	buf_put_u8(&b, (uint8_t)j->end.fate);
 	job_send(j, MSG_DONE, &b);
 	buf_release(&b);
 }
@@ -444,11 +446,18 @@ int job_finish(struct job *j, const struct err *why, enum fate fate, struct err 
 	if (why && why->code)
 		mine = with_fate(why, fate);
 	job_move(j, JOB_DONE);
-	send_done(j, &mine, fate);
-	/* From the verdict on nothing stops the commit: signals wait. */
-	while (!job_rules_of(j)->ended)
-		if (loop_turn(&j->loop, INT64_MAX, err) < 0)
+	j->end.commit = mine;
+	j->end.fate = fate;
+	job_send_done(j);
+	/* From the verdict on nothing stops the commit: a signal ends only waits for lost links. */
+	while (!job_rules_of(j)->ended) {
+		if (j->signal && j->inquiry.asking)
+			job_stop_inquiry(j);
+		else if (j->signal && j->coord)
+			coord_await_nobody(j->coord);
+		if (!job_rules_of(j)->ended && loop_turn(&j->loop, INT64_MAX, err) < 0)
 			return -1;
+	}
 	/* All ranks say the same; only a rank that does not hear of it has its own words alone. */
 	const struct err *outcome = j->state == JOB_FINAL && (j->end.outcome.code || !mine.code)
 	                                    ? &j->end.outcome
@@ -527,6 +536,8 @@ static void leave(struct job *j)
 		int64_t until = INT64_MAX;
 		while (!coord_drained(j->coord) && clock_ns() < until) {
 			const bool hurry = j->signal && j->state != JOB_FINAL;
+			if (j->signal)
+				coord_await_nobody(j->coord);
 			if (hurry && coord_has_sent(j->coord))
 				break;
 			if (hurry && until == INT64_MAX)
@@ -538,6 +549,12 @@ static void leave(struct job *j)
 			job_withdraw(j);
 	}
 	ctl_end(&j->ctl);
+	/* Read what rank 0 still sends, up to its end. A link that is closed with unread bytes is
+	 * reset, this rank's end may be lost with it, and rank 0 would wait for an inquiry. */
+	int64_t until = clock_ns() + OUTCOME_WAIT;
+	while (j->state == JOB_FINAL && ctl_open(&j->ctl) && clock_ns() < until)
+		if (loop_turn(&j->loop, until, &ignored) < 0)
+			break;
 }
 
 void job_close(struct job *j)
@@ -554,6 +571,7 @@ void job_close(struct job *j)
 		tls_free(j->control);
 	tls_free(j->tls);
 	job_release_links(j);
+	job_release_inquiry(j);
 	if (j->signal_watch.fd >= 0)
 		close(j->signal_watch.fd);
 	loop_release(&j->loop);

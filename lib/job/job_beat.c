@@ -52,6 +52,8 @@ void job_beat(void *ctx)
 	/* Not the time that this rank has measured: all ranks say the same. */
 	snprintf(how, sizeof how, "no message for more than %g s (--timeout)",
 	         (double)j->conf.settings->timeout / 1e9);
+	if (job_inquire(j, how))
+		return;
 	job_lose_coordinator(j, j->state >= JOB_VOTED ? ERR_PEER_LOST : ERR_STALLED, how,
 	                     ": stopped or unreachable");
 }

@@ -81,6 +81,8 @@ struct job_said {
 struct job_end {
 	struct err failure; /* of the states that have failed */
 	struct err outcome; /* in JOB_FINAL */
+	struct err commit;  /* from JOB_DONE on: of this rank's own; written by job.c, as is fate */
+	enum fate fate;
 };
 
 /* Where the other ranks are. Written by job_places.c. */
@@ -101,6 +103,23 @@ struct job_links {
 	bool *near;   /* as in mesh_conf */
 	struct mesh *mesh;
 	struct buf failed; /* the body of LINKS */
+};
+
+/* The link to the coordinator broke after this rank's vote, so it asks again. Written by
+ * job_inquiry.c; possible, at and key by job_places.c. */
+struct job_inquiry {
+	bool possible; /* `at` and `key` are known */
+	char how[64];  /* "lost", "no message for ...": how the link was lost */
+	bool asking;   /* no message has come on a new link yet */
+	struct addr at;
+	uint8_t key[TLS_KEY_BYTES];
+	int64_t until;           /* then it gives up; clock_ns() */
+	int64_t refused_at;      /* since when its connections are refused; 0: they are not */
+	int64_t wait;            /* before the next try */
+	struct loop_timer timer; /* the end of a try, or of the wait */
+	struct tls *tls;
+	struct conn *conn; /* that is being opened; else NULL */
+	struct greeting greeting;
 };
 
 /* Heartbeats, and what shows that the job makes progress. Written by job_beat.c. */
@@ -140,6 +159,7 @@ struct job {
 	struct job_end end;
 	struct job_places places;
 	struct job_links links;
+	struct job_inquiry inquiry;
 	struct job_beats beats;
 	struct loop_watch signal_watch;
 	int signal;
@@ -190,6 +210,17 @@ void job_coordinator_lacking(void *ctx, const struct err *err);
 /* The coordinator is lost: change to the state job_rules.lost, and set end.failure. @how: "lost";
  * @tail: ": " and the cause, or "". */
 void job_lose_coordinator(struct job *, int code, const char *how, const char *tail);
+
+/* The link broke, @how ("lost"): open another one and ask, until --timeout (job_inquiry.c). False:
+ * this rank has not voted, or cannot ask, or has no time left: the coordinator is lost. */
+bool job_inquire(struct job *, const char *how);
+/* A message has come: the new link works. */
+void job_inquiry_answered(struct job *);
+/* A signal has come, or this rank has failed: do not wait for an answer. */
+void job_stop_inquiry(struct job *);
+void job_release_inquiry(struct job *);
+/* Send DONE. */
+void job_send_done(struct job *);
 
 /* Read signals on the loop from now on. */
 int job_take_signals(struct job *, struct err *);

@@ -121,6 +121,8 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 		return -1;
 	if (mesh && j->conf.settings->lanes != JOB_LANES_TCP)
 		listen_for_lanes(j, in);
+	if (j->coord && j->links.data_fd >= 0)
+		coord_take_inquiries(j->coord, j->links.data_fd, j->tls != NULL);
 	buf_init(&b, CTL_BODY_MAX);
 	intent_encode(in, &b);
 	job_move(j, JOB_AGREEING);
@@ -175,12 +177,13 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->limit_rate = j->conf.settings->limit_rate;
 	m->congestion = j->conf.settings->congestion;
 	m->listen_fd = j->links.data_fd;
+	m->borrowed = true; /* for inquiries, and to show that this process lives (coord_probe.c) */
 	m->lanes_fd = j->links.lanes_fd;
 	m->on_ready = mesh_ready;
 	m->ctx = j;
 	memcpy(m->session, j->said.plan.session, sizeof m->session);
 	m->keys = (const uint8_t(*)[TLS_KEY_BYTES])j->places.keys;
-	j->links.data_fd = j->links.lanes_fd = -1;
+	j->links.lanes_fd = -1;
 	for (int i = 0; i < m->nout; i++)
 		note_peer(j, "sending to", m->out[i]);
 	for (int i = 0; i < m->nin; i++)

@@ -263,6 +263,7 @@ void job_handle_message(void *ctx, uint8_t type, struct view v)
 	const bool known = type < sizeof messages / sizeof *messages && messages[type].take;
 	if (type != MSG_OTHER_JOB)
 		job_join_answered(j, ANSWER_SOME);
+	job_inquiry_answered(j);
 	if (job_rules_of(j)->ended || (has_failed(j) && type != MSG_ABORT))
 		return;
 	if (known && messages[type].states & IN(j->state) && messages[type].take(j, v, &e) == 0)
@@ -281,15 +282,21 @@ static enum phase phase_of(const struct job *j)
 	                                                               : j->beats.phase;
 }
 
+/* Is the end of the link an abort? If the coordinator had given a verdict, it would have arrived
+ * before the alert that the coordinator received corrupt bytes. An alert on a link that has not
+ * been answered yet says nothing: the coordinator may not know whose link it was. */
+static bool is_told(const struct job *j)
+{
+	return j->state == JOB_VOTED && j->ctl.alerted && !j->inquiry.asking;
+}
+
 void job_lose_coordinator(struct job *j, int code, const char *how, const char *tail)
 {
 	struct err e = {.code = code, .rank = j->coordinator};
 	enum job_state then = job_rules_of(j)->lost;
 	if (job_rules_of(j)->ended)
 		return;
-	/* If the coordinator had given a verdict, it would have arrived before the alert that the
-	 * coordinator received corrupt bytes. */
-	if (then == JOB_IN_DOUBT && j->ctl.alerted)
+	if (then == JOB_IN_DOUBT && is_told(j))
 		then = JOB_ABORTED;
 	if (then != JOB_ABORTED)
 		e.code = ERR_PEER_LOST;
@@ -320,6 +327,8 @@ void job_coordinator_lost(void *ctx, const struct err *err)
 		job_join_lost(j, err);
 		return;
 	}
+	if (!is_told(j) && job_inquire(j, "lost"))
+		return;
 	/* A dead peer's link may be reset or cut, which differs by rank; the cause is the same. */
 	if (err->code && err->code != ERR_PEER_LOST)
 		snprintf(tail, sizeof tail, ": %.200s", err->text);

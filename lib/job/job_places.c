@@ -22,6 +22,15 @@ static int read_addr(struct addr *a, const char *text, const struct addr *coordi
 	return 0;
 }
 
+/* As this rank reaches it over its link. */
+static struct addr coordinator_addr(const struct job *j)
+{
+	struct addr a = {.len = sizeof a.sa};
+	if (j->ctl.conn)
+		getpeername(j->ctl.conn->fd, (struct sockaddr *)&a.sa, &a.len);
+	return a;
+}
+
 /* The rank whose place comes next: of those in PEERS or, in ROSTER, of all. */
 static int next_place(const struct job *j)
 {
@@ -32,9 +41,7 @@ static int next_place(const struct job *j)
 
 int job_read_places(struct job *j, struct view v, struct err *err)
 {
-	struct addr coordinator = {.len = sizeof coordinator.sa};
-	if (j->ctl.conn)
-		getpeername(j->ctl.conn->fd, (struct sockaddr *)&coordinator.sa, &coordinator.len);
+	const struct addr coordinator = coordinator_addr(j);
 	while (view_left(&v)) {
 		struct rank_place p;
 		if (rank_place_decode(&p, &v, err) < 0) {
@@ -56,6 +63,23 @@ int job_read_places(struct job *j, struct view v, struct err *err)
 	return 0;
 }
 
+/* Where, and with which key, this rank asks for the verdict if its link breaks. */
+static int read_inquiry(struct job *j, struct view *v, struct err *err)
+{
+	struct rank_place p;
+	int ret = rank_place_decode(&p, v, err);
+	if (ret == 0 && p.rank != j->coordinator)
+		ret = err_set(err, ERR_INTEGRITY, "a roster with another coordinator");
+	if (ret == 0 && !j->coord && p.addr[0]) {
+		const struct addr coordinator = coordinator_addr(j);
+		ret = read_addr(&j->inquiry.at, p.addr, &coordinator, err);
+		memcpy(j->inquiry.key, p.key, sizeof p.key);
+		j->inquiry.possible = ret == 0;
+	}
+	wipe(p.key, sizeof p.key);
+	return ret;
+}
+
 int job_read_roster(struct job *j, struct view v, struct err *err)
 {
 	struct roster r;
@@ -68,6 +92,8 @@ int job_read_roster(struct job *j, struct view v, struct err *err)
 	    j->beats.slowest.rank >= (int)r.size)
 		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
 	j->size = (int)r.size;
+	if (read_inquiry(j, &v, err) < 0)
+		return -1;
 	struct job_places *p = &j->places;
 	p->addrs = err_calloc(r.size, sizeof *p->addrs, "the addresses", err);
 	p->names = err_calloc(r.size, sizeof *p->names, "the names of the hosts", err);

@@ -60,15 +60,28 @@ void pair_keys_free(struct pair_keys *k)
 	free(k);
 }
 
-int pair_keys_get(struct pair_keys *k, int a, int b, uint8_t key[TLS_KEY_BYTES], struct err *err)
+/* One block of HKDF-Expand: HMAC(key, info, 1); @info ends with the byte 1. */
+static int expand(struct pair_keys *k, const char *info, int n, uint8_t key[TLS_KEY_BYTES],
+                  struct err *err)
 {
-	char info[40];
 	size_t len;
-	/* One block of HKDF-Expand: HMAC(key, info, 1). */
-	int n = snprintf(info, sizeof info, "pair|%d|%d\x01", a < b ? a : b, a < b ? b : a);
 	if (EVP_MAC_init(k->mac, NULL, 0, NULL) == 1 &&
 	    EVP_MAC_update(k->mac, (const uint8_t *)info, (size_t)n) == 1 &&
 	    EVP_MAC_final(k->mac, key, &len, TLS_KEY_BYTES) == 1 && len == TLS_KEY_BYTES)
 		return 0;
 	return failed(err);
+}
+
+int pair_keys_get(struct pair_keys *k, int a, int b, uint8_t key[TLS_KEY_BYTES], struct err *err)
+{
+	char info[40];
+	int n = snprintf(info, sizeof info, "pair|%d|%d\x01", a < b ? a : b, a < b ? b : a);
+	return expand(k, info, n, key, err);
+}
+
+int pair_keys_inquiry(struct pair_keys *k, int rank, uint8_t key[TLS_KEY_BYTES], struct err *err)
+{
+	char info[40];
+	int n = snprintf(info, sizeof info, "inquiry|%d\x01", rank);
+	return expand(k, info, n, key, err);
 }

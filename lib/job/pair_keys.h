@@ -18,5 +18,7 @@ struct pair_keys *pair_keys_new(struct err *err);
 void pair_keys_free(struct pair_keys *); /* wipes the key; NULL: nothing */
 /* The key of the ranks @a and @b, in any order. -1: ERR_RESOURCE. */
 int pair_keys_get(struct pair_keys *, int a, int b, uint8_t key[TLS_KEY_BYTES], struct err *err);
+/* The key with which @rank proves itself when it asks for the verdict: info "inquiry|RANK". */
+int pair_keys_inquiry(struct pair_keys *, int rank, uint8_t key[TLS_KEY_BYTES], struct err *err);
 
 #endif

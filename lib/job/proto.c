@@ -1,5 +1,7 @@
 #include "lib/job/proto.h"
 
+#include "lib/base/hex.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,6 +61,34 @@ int hello_decode(struct hello *h, const uint8_t o[GATE_OPENING])
 	memcpy(h->jobtag, o + 20, sizeof h->jobtag);
 	memcpy(h->launch, o + 28, sizeof h->launch);
 	return 0;
+}
+
+#define INQUIRY_MAGIC "CCTLVRD1"
+
+void inquiry_encode(const struct inquiry *q, uint8_t o[GATE_OPENING])
+{
+	memset(o, 0, GATE_OPENING);
+	memcpy(o, INQUIRY_MAGIC, 8);
+	memcpy(o + 8, q->session, sizeof q->session);
+	put_u32(o + 24, q->rank);
+	o[28] = q->has_verdict;
+}
+
+int inquiry_decode(struct inquiry *q, const uint8_t o[GATE_OPENING])
+{
+	uint8_t whole[GATE_OPENING];
+	memcpy(q->session, o + 8, sizeof q->session);
+	q->rank = get_u32(o + 24);
+	q->has_verdict = o[28];
+	inquiry_encode(q, whole);
+	return memcmp(whole, o, GATE_OPENING) == 0 ? 0 : -1;
+}
+
+int inquiry_identity(const struct inquiry *q, char *text, size_t cap)
+{
+	char session[2 * MESH_SESSION_BYTES + 1];
+	return snprintf(text, cap, "V1|%s|%u", hex_text(q->session, sizeof q->session, session),
+	                q->rank);
 }
 
 void intent_add(struct intent *in, const char *name, const char *value)

@@ -67,6 +67,18 @@ struct hello {
 void hello_encode(const struct hello *, uint8_t opening[GATE_OPENING]);
 int hello_decode(struct hello *, const uint8_t opening[GATE_OPENING]); /* -1: no such record */
 
+/* The opening record of a control link that replaces a broken one: an inquiry, in which a rank that
+ * has voted asks for the verdict and the outcome. */
+struct inquiry {
+	uint8_t session[MESH_SESSION_BYTES];
+	uint32_t rank;
+	bool has_verdict;
+};
+void inquiry_encode(const struct inquiry *, uint8_t opening[GATE_OPENING]);
+int inquiry_decode(struct inquiry *, const uint8_t opening[GATE_OPENING]); /* -1: no such record */
+/* The identity that it proves, "V1|session|rank"; returns its length. */
+int inquiry_identity(const struct inquiry *, char *text, size_t cap);
+
 /*
  * PRESENT: what a rank reports about itself before all ranks are known. Ranks with --rank auto are
  * sorted by host, addr, input and output. The texts have no control characters.

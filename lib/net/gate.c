@@ -291,7 +291,8 @@ struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 {
 	struct gate *g = err_calloc(1, sizeof *g, "a listener", err);
 	if (!g) {
-		close(conf->fd);
+		if (!conf->borrowed)
+			close(conf->fd);
 		return NULL;
 	}
 	g->conf = *conf;
@@ -309,7 +310,8 @@ struct gate *gate_open(const struct gate_conf *conf, struct err *err)
 	g->watch = (struct loop_watch){.fd = conf->fd, .fn = on_accept, .ctx = g};
 	if (loop_add(conf->loop, &g->watch, EPOLLIN, err) == 0)
 		return g;
-	close(conf->fd);
+	if (!conf->borrowed)
+		close(conf->fd);
 	free(g);
 	return NULL;
 }
@@ -322,7 +324,8 @@ void gate_close(struct gate *g)
 		drop(g->oldest);
 	loop_timer_stop(&g->resume_timer);
 	loop_del(g->conf.loop, &g->watch);
-	close(g->conf.fd);
+	if (!g->conf.borrowed)
+		close(g->conf.fd);
 	g->closed = true;
 	if (!g->accepting)
 		free(g);

@@ -24,8 +24,9 @@
 #define GATE_OPENING 64  /* bytes of the opening record of every connection (PROTOCOL.md) */
 
 struct gate_conf {
-	struct loop *loop;  /* outlives the gate, as tls and maps do */
-	int fd;             /* listening; the gate owns it, also if gate_open fails */
+	struct loop *loop; /* outlives the gate, as tls and maps do */
+	int fd;        /* listening; unless `borrowed`, the gate owns it, also if gate_open fails */
+	bool borrowed; /* the caller closes fd, after the gate */
 	struct tls *tls;    /* NULL: plain frames (--insecure) */
 	tls_find_key *find; /* the key of an identity; not used with certificates or plain TCP */
 	struct arena_maps *maps; /* the socket accepts memory lanes; NULL: TCP connections */

@@ -364,6 +364,7 @@ static struct gate *open_gate(struct mesh *m, int fd, bool lanes, struct err *er
 	const struct gate_conf gate = {
 	        .loop = conf->loop,
 	        .fd = fd,
+	        .borrowed = !lanes && conf->borrowed,
 	        .tls = lanes ? NULL : conf->tls,
 	        .find = find_key,
 	        .maps = lanes ? &m->maps : NULL,
@@ -403,7 +404,7 @@ static void forget_keys(struct mesh *m)
 struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 {
 	struct mesh *m = err_calloc(1, sizeof *m, "the mesh", err);
-	int listen_fd = conf->listen_fd, lanes_fd = conf->lanes_fd;
+	int listen_fd = conf->borrowed ? -1 : conf->listen_fd, lanes_fd = conf->lanes_fd;
 	if (!m)
 		goto fail;
 	m->conf = *conf;
@@ -414,7 +415,7 @@ struct mesh *mesh_open(const struct mesh_conf *conf, struct err *err)
 		goto fail;
 	share_memory(m);
 	if (conf->nin) {
-		m->gate = open_gate(m, listen_fd, false, err);
+		m->gate = open_gate(m, conf->listen_fd, false, err);
 		listen_fd = -1;
 		if (!m->gate)
 			goto fail;

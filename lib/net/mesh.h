@@ -34,6 +34,7 @@ struct mesh_conf {
 	                                         one; only mesh_open reads them */
 	const struct addr *addrs; /* of every rank's data listener; must outlive the mesh */
 	int listen_fd;            /* the listener for TCP; -1 if nin == 0 */
+	bool borrowed;            /* the caller closes listen_fd, after the mesh is settled */
 	int lanes_fd;     /* the listener for memory lanes; -1: it accepts none. The mesh owns both
 	                     descriptors, also if mesh_open fails */
 	const bool *near; /* near[size]: the ranks that may share this one's memory; NULL: none */

@@ -175,8 +175,11 @@ class Link:
     def reset(self):
         self.pair.clear()
         for s in (self.src, self.dst):
-            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            s.shutdown(socket.SHUT_RD)  # wakes the thread of the other direction
+            try:
+                s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                s.shutdown(socket.SHUT_RD)  # wakes the thread of the other direction
+            except OSError:  # its other end has reset it already
+                pass
             s.close()
 
     def pass_on(self, data):

@@ -42,8 +42,8 @@ hold_ranks() {
 
 resume() { echo >go; }
 
-@test "the keys of pairs: no copy is left in memory while data move" {
-	local r pair key=$BATS_TEST_TMPDIR/knownkey.so
+@test "the keys of pairs: no copy is left in memory while data move; that of inquiries is with rank 0 alone" {
+	local r pair key=$BATS_TEST_TMPDIR/knownkey.so inquiries='a key of inquiries that it has..'
 	pair=$(printf 'pair|0|1\1' | openssl dgst -sha256 -hmac 'a key of pairs that the test has' -r)
 	"${CC:-cc}" -shared -fPIC -o "$key" "$FAULT_DIR/knownkey.c"
 	LD_PRELOAD=$key "$COLLCTL" --version >/dev/null 2>&1 || skip 'this build takes no LD_PRELOAD'
@@ -53,6 +53,8 @@ resume() { echo >go; }
 	for r in 0 1; do
 		assert_forgotten "${PIDS[r]}" 'a key of pairs that the test has' "${pair%% *}"
 	done
+	assert_forgotten "${PIDS[1]}" "$inquiries"
+	run -1 "$PYTHON" "$FAULT_DIR/memory_scan.py" scan "${PIDS[0]}" "$inquiries"
 	resume
 	wait_ranks
 	assert_ranks 2 0

@@ -144,6 +144,9 @@ disk() {
 @test "23: a bit of any byte of a control link flipped, TLS: dialled again, or 10 at both ends" { trials link; }
 @test "23: a bit of any byte of a control link flipped, plain: dialled again, or 10 at both ends" { trials link --insecure; }
 @test "19: a control link ends before the WELCOME: the rank is lost, not said to be started twice" { trials welcome; }
+@test "89: a control link reset, cut or corrupt about the vote, TLS: all new or all old" { trials asks; }
+@test "89: a control link reset, cut or corrupt about the vote, plain: all new or all old" { trials asks --insecure; }
+@test "89: rank 0 does not answer who asks for the verdict: it does later, or the rank keeps its old output: 8" { trials unanswered; }
 @test "24: cut at any byte, TLS: 10" { trials cut; }
 @test "24: cut at any byte, plain: 10" { trials cut --insecure; }
 @test "26: oversized, repeated, missing, unplanned frames: 10" { trials frames; }

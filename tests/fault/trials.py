@@ -17,6 +17,8 @@
   trials.py control                           the same of control messages
   trials.py link [--insecure] [--all]         a bit of a byte flipped on a control link
   trials.py welcome                           a control link ends before the WELCOME
+  trials.py asks [--insecure] [--all]         a control link breaks about the vote; TRIALS_SEED=n draws others
+  trials.py unanswered                        the same, and rank 0 does not answer at once
 
 A seeded sample without --all. Prints the trials that went wrong; the exit code says whether any did.
 """
@@ -379,7 +381,7 @@ def disk(tool, call, error, everything):
 
 def main():
     p = argparse.ArgumentParser()
-    words = "kill lanes verdict stopped pairs coordinator signals drip disk flip cut reset frames control link welcome"
+    words = "kill lanes verdict stopped pairs coordinator signals drip disk flip cut reset frames control link welcome asks unanswered"
     p.add_argument("what", choices=words.split())
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")

@@ -1,11 +1,14 @@
 """Jobs with a fault on one of their connections: the trials of trials.py that need no tool."""
 
+import os
 import random
+import signal
 import socket
 import struct
+import subprocess
 
 import proxy as px
-from job import SEED, SIZE, Job, demand, reserve_port, trials
+from job import COLLCTL, SEED, SIZE, Job, demand, reserve_port, trials
 
 
 # ---- one data connection ----
@@ -318,6 +321,118 @@ def link(insecure, everything):
         return "aborted"
 
     return trials(f"link{' --insecure' if insecure else ''}", cases, trial, "succeeded")
+
+
+def asks(insecure, everything):
+    """The control link of rank 1 is reset, cut, or has a bit flipped, about its vote: it asks rank 0 for the verdict.
+    All have the new file and end with 0, or all have the old one and none does."""
+    near = 200  # bytes before the end of the link: the vote, and all that follows
+    some = random.Random(f"{SEED} {os.environ.get('TRIALS_SEED', '')}")
+    records = {False: px.Record(), True: px.Record()}
+
+    def run(*faults):
+        return Controlled(*faults, insecure=insecure, options=["--join-timeout", "20s", "--timeout", "10s"]).run()
+
+    run(records[False], records[True]).check_success()
+    kinds = {"flip": lambda byte: px.Flip(8 * byte + some.randrange(8)), "cut": px.Cut, "reset": px.Reset}
+    cases = []
+    for _ in range(500 if everything else 25):
+        down = some.random() < 0.5
+        cases.append((some.choice(list(kinds)), down, len(records[down].stream) - some.randrange(near)))
+
+    def trial(case):
+        kind, down, byte = case
+        fault = kinds[kind](byte)
+        job = run(None if down else fault, fault if down else None)
+        states, codes = {job.output(r) for r in range(SIZE)}, set(job.codes.values())
+        demand(states in ({"old"}, {"new"}), "outputs:", *states)
+        demand((codes == {0}) if states == {"new"} else 0 not in codes, states, "and the codes", codes)
+        demand(not job.temporary(), "left:", job.temporary())
+        return ("committed" if states == {"new"} else "aborted") if fault.hit else "no fault"
+
+    return trials(f"asks{' --insecure' if insecure else ''}", cases, trial, "committed")
+
+
+class Unanswered(Controlled):
+    """Rank 1 does not get the verdict, and its link is cut. Rank 0 stands still from then on, so it does not answer."""
+
+    def __init__(self, at, certificates):
+        job = self
+        self.certificates = certificates
+
+        class Cut(px.Cut):
+            def act(self, data, here, link):
+                job.ranks[0].send_signal(signal.SIGSTOP)
+                return super().act(data, here, link)
+
+        down = Cut(at) if at else px.Record()
+        super().__init__(None, down, options=["--join-timeout", "20s", "--timeout", "20s"], args={1: ["-v"]})
+        self.down = down
+        for words in (["init", "pki"], *(["issue", "pki", "--rank", str(r)] for r in range(SIZE))) if certificates else ():
+            subprocess.run([COLLCTL, "-q", "ca", *words], cwd=self.dir.name, check=True, stdout=subprocess.DEVNULL)
+
+    def environment(self, r):
+        env = super().environment(r)
+        if self.certificates:
+            del env["COLLCTL_SECRET"]
+            env |= {f"COLLCTL_TLS_{k}": self.path(f"pki/{f}") for k, f in
+                    (("CERT", f"rank-{r}.pem"), ("KEY", f"rank-{r}.key"), ("CA", "ca.pem"))}  # fmt: skip
+        return env
+
+    def until_it_asks(self):
+        while self.ranks[1].poll() is None:
+            with open(self.path("err.1")) as f:
+                if "asking it for the verdict" in f.read():
+                    return
+        demand(False, "rank 1 does not ask")
+
+
+def unanswered(_insecure, _everything):
+    """Rank 1 asks for the verdict, and rank 0 does not answer, until something happens."""
+
+    def lost(job, r, who, words):
+        demand(job.codes[r] == 8 and f"rank {who}: lost {words}" in job.said[r], "rank", r, "ended with", job.codes[r])
+
+    def goes_on(job):
+        job.ranks[0].send_signal(signal.SIGCONT)
+        job.wait().check_success()
+
+    def signalled(job):
+        job.ranks[1].send_signal(signal.SIGTERM)
+        job.wait([1])
+        lost(job, 1, 0, "before it gave the verdict")
+        demand(job.output(1) == "old", "rank 1 has no verdict")
+        job.ranks[0].send_signal(signal.SIGCONT)
+        job.wait()
+        for r in (0, 2):  # the verdict was given
+            lost(job, r, 1, "after the verdict")
+            demand(job.output(r) == "new", "rank", r, "has its old output")
+
+    def killed(job):
+        job.ranks[0].kill()
+        job.wait()
+        for r in (1, 2):  # it had told rank 2, or not
+            new = job.output(r) == "new"
+            lost(job, r, 0, "after the verdict" if new else "before it gave the verdict")
+        demand(job.output(1) == "old", "rank 1 has no verdict")
+
+    cases = {"goes on": goes_on, "goes on, certificates": goes_on, "a signal": signalled, "rank 0 is killed": killed}
+
+    def trial(name):
+        certificates = "certificates" in name
+        clean = Unanswered(None, certificates)
+        clean.run().check_success()
+        # The last three records are the verdict, the outcome and the end. Signatures differ by a few bytes.
+        job = Unanswered(boundaries(clean.down.stream, False)[-4] + 8, certificates)
+        try:
+            job.start().until_it_asks()
+            cases[name](job)
+        finally:
+            job.kill()
+            job.proxy.close()
+        return name
+
+    return trials("unanswered", list(cases), trial)
 
 
 class Unwelcome(px.Proxy):

@@ -129,11 +129,16 @@ static void read_messages(const uint8_t *data, size_t size)
 	loop_release(&loop);
 }
 
-static void decode_hello(const uint8_t *data, size_t size)
+static void decode_opening(const uint8_t *data, size_t size)
 {
 	uint8_t opening[GATE_OPENING] = {0}, again[GATE_OPENING];
 	struct hello h;
+	struct inquiry q;
 	memcpy(opening, data, size < sizeof opening ? size : sizeof opening);
+	if (inquiry_decode(&q, opening) == 0) {
+		inquiry_encode(&q, again);
+		CHECK(memcmp(opening, again, sizeof again) == 0);
+	}
 	if (hello_decode(&h, opening) < 0)
 		return;
 	hello_encode(&h, again);
@@ -355,7 +360,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		read_messages(data, size);
 		break;
 	case 2:
-		decode_hello(data, size);
+		decode_opening(data, size);
 		break;
 	case 3:
 		decode_intent(data, size);

@@ -55,6 +55,7 @@ static void put_roster(struct buf *b, int size)
 	const struct roster r = {.size = (uint32_t)size};
 	plan_encode(&plan, b);
 	roster_encode(&r, b);
+	put_place(b, 0); /* of an inquiry */
 	for (int i = 0; size <= PROTO_PLACES && i < size; i++)
 		put_place(b, i);
 }

@@ -90,6 +90,20 @@ static void reset(void *a, uint64_t b)
 		strikes(RESET);
 }
 
+static void reset_link(void *a, uint64_t number)
+{
+	(void)a;
+	if (net_reset((int)number))
+		strikes(BREAKS);
+}
+
+void break_link(int fd)
+{
+	const int number = net_number_of(fd);
+	if (has(BREAKS) && current->rank == job.breaks && number >= 0)
+		at(now + job.breaks_after, reset_link, NULL, (uint64_t)number);
+}
+
 static void scan(void *a, uint64_t b)
 {
 	(void)a;
@@ -272,6 +286,8 @@ void set_unbounded_faults(void)
 		at(some_time(), host_dies, NULL, (uint64_t)random_host());
 	for (uint64_t n = has(RESET) ? 1 + below(3) : 0; n; n--)
 		at(some_time(), reset, NULL, below(1000));
+	job.breaks = (int)below((uint64_t)job.size);
+	job.breaks_after = rng_scale(&job.rng, US, 100 * MS);
 	if (has(CUT))
 		partition(CUT, chance(500) ? 0 : 3 * job.timeout);
 	if (has(LONG_PAUSE))

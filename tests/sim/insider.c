@@ -170,7 +170,7 @@ static void put_roster(struct buf *b)
 	plan_encode(&p, b);
 	buf_put_u32(b, (uint32_t)size);
 	buf_put_u8(b, (uint8_t)below(3));
-	for (int i = 0; i < insider.size; i++)
+	for (int i = 0; i <= insider.size; i++) /* and that of an inquiry */
 		put_place(b);
 }
 
@@ -487,6 +487,8 @@ void __wrap_ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 		hear(type, body->data, body->len);
 	if (type == MSG_VOTE)
 		current->voted = true;
+	if (type == MSG_VOTE)
+		break_link(c->conn ? c->conn->fd : -1);
 	const bool mute = acts() && type == insider.mute && chance(500);
 	const bool now_ = acts() && ++insider.sent == insider.once;
 	if (!mute && !now_ && (!acts() || !chance(insider.alters))) {

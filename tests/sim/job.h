@@ -36,6 +36,7 @@ enum fault {
 	FLIPS,
 	MISSING,
 	TWICE,
+	BREAKS, /* the control link of a rank, after its vote */
 	/* drawn apart */
 	INSIDER,
 	FAULTS
@@ -50,6 +51,8 @@ struct job {
 	enum dtype dtype;
 	const char *descr;
 	enum reduce_op op;
+	int breaks;           /* the rank whose link breaks */
+	int64_t breaks_after; /* its vote */
 	bool tls, store, automatic, counts, sync;
 	const char *algorithm;
 	uint64_t rows[RANKS_MOST]; /* of each rank's input */

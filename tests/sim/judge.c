@@ -358,6 +358,14 @@ void judge(struct verdict *v)
 			         "replaced the old one",
 			         r);
 	}
+	/* Where rank 0 lives, a link that breaks after a vote leaves no old and new files. */
+	const bool only_breaks = struck(BIT(BREAKS)) && !struck(LOSSES & ~BIT(BREAKS)) &&
+	                         !struck(BIT(PARTITION) | BIT(PAUSE) | BIT(LATE));
+	for (int r = 0; r < job.size && only_breaks && named && job.kind != COLL_BARRIER; r++)
+		if (job.want[r] && found[r] != FOUND_NEW)
+			complain(v,
+			         "rank %d: has the old output where another rank has its new one",
+			         r);
 	bool given = zero || named, verdict = given; /* may have been given */
 	for (int r = 0; r < job.size; r++) {
 		given |= strstr(said(job.procs[r]), "after the verdict") != NULL;

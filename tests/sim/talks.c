@@ -314,6 +314,15 @@ int net_connections(void)
 	return ntalks;
 }
 
+int net_number_of(int fd)
+{
+	const struct sock *s = sock_of(fd);
+	for (const struct talk *t = talks; s && t; t = t->next)
+		if (t->ends[0].sock == s || t->ends[1].sock == s)
+			return t->number;
+	return -1;
+}
+
 bool net_reset(int which)
 {
 	bool any = false;

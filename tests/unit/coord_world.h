@@ -32,6 +32,7 @@ struct member {
 	struct joined joined;
 	struct plan plan;
 	struct roster roster;
+	struct rank_place inquiry;         /* by ROSTER: where and how it asks for the verdict */
 	struct rank_place places[MEMBERS]; /* by ROSTER and PLACES */
 	int nplaces;
 	struct err failure; /* by ABORT */
@@ -58,6 +59,7 @@ static int job_size;
 static struct view details_seen[MEMBERS]; /* the intents' details, as decide sees them */
 static uint64_t inputs_seen;
 static const char *tables[MEMBERS]; /* "name=value name=value ..."; NULL: it has none */
+static int data_port[MEMBERS];      /* of the data listener; 0: one where nobody listens */
 
 static inline void take_places(struct member *m, struct view v)
 {
@@ -92,6 +94,7 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 		         (const char *)m->plan.details.p);
 		roster_release(&m->roster);
 		assert_int_equal(roster_decode(&m->roster, &v, &err), 0);
+		assert_int_equal(rank_place_decode(&m->inquiry, &v, &err), 0);
 		take_places(m, v);
 		break;
 	case MSG_PLACES:
@@ -387,7 +390,8 @@ static inline struct intent intent_of(int rank, const char *shape)
 	snprintf(in.subject, sizeof in.subject, "g.%d.npy", rank);
 	in.memory = 1000 - (uint64_t)rank;
 	in.ninputs = (uint32_t)rank + 1;
-	snprintf(in.data_addr, sizeof in.data_addr, rank ? "127.0.0.1:%d" : ":%d", 7000 + rank);
+	snprintf(in.data_addr, sizeof in.data_addr, rank ? "127.0.0.1:%d" : ":%d",
+	         data_port[rank] ? data_port[rank] : 7000 + rank);
 	return in;
 }
 

@@ -74,6 +74,7 @@ static void put_roster(uint32_t size, int places)
 	const struct roster r = {.size = size};
 	plan_encode(&plan, &body);
 	roster_encode(&r, &body);
+	put_place(0); /* of an inquiry */
 	for (int i = 0; i < places; i++)
 		put_place(i);
 }

@@ -28,6 +28,28 @@ TEST(hello_comes_back)
 	}
 }
 
+TEST(inquiry_comes_back)
+{
+	struct inquiry q = {.rank = 65535, .has_verdict = true}, back;
+	uint8_t o[GATE_OPENING];
+	char text[TLS_IDENTITY_MAX + 1];
+	memcpy(q.session, "a session, 16 by", sizeof q.session);
+	inquiry_encode(&q, o);
+	assert_int_equal(inquiry_decode(&back, o), 0);
+	assert_memory_equal(q.session, back.session, sizeof q.session);
+	assert_int_equal(back.rank, q.rank);
+	assert_true(back.has_verdict);
+	assert_true(inquiry_identity(&q, text, sizeof text) < TLS_IDENTITY_MAX);
+	assert_string_equal(text, "V1|612073657373696f6e2c203136206279|65535");
+	for (size_t i = 0; i < sizeof o; i++) { /* another magic, no truth value, no padding */
+		if (i >= 8 && i < 28)
+			continue;
+		o[i] ^= 2;
+		assert_int_equal(inquiry_decode(&back, o), -1);
+		o[i] ^= 2;
+	}
+}
+
 static struct intent full_intent(void)
 {
 	struct intent in;

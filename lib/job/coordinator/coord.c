@@ -295,6 +295,8 @@ static bool take_vote(struct member *m, struct view v)
 	if (m->voted || vote_decode(&m->coord->votes[m->rank], v, &e) < 0)
 		return false;
 	m->voted = true;
+	if (m->rank == m->coord->self)
+		coord_open_inquiries(m->coord);
 	coord_give_verdict(m->coord);
 	return true;
 }
@@ -415,6 +417,7 @@ static const struct {
         [TIMER_BEAT] = {coord_watch_beats, IN(STAGE_RUN) | IN(STAGE_COMMIT)},
         [TIMER_EVIDENCE] = {coord_evidence_over, IN(STAGE_RUN)},
         [TIMER_COMPARE] = {coord_compare_over, IN(STAGE_JOIN) | IN(STAGE_RUN)},
+        [TIMER_AWAY] = {coord_look_for_away, IN(STAGE_COMMIT)},
         [TIMER_DRAIN] = {coord_drain_over, ANY_STAGE},
 };
 
@@ -480,6 +483,7 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	size_t n = (size_t)conf->size;
 	if (c) {
 		c->conf = *conf;
+		c->inquiries.fd = -1;
 		c->members = err_calloc(n, sizeof *c->members, "the ranks of the job", err);
 		c->intents = err_calloc(n, sizeof *c->intents, "the ranks of the job", err);
 		c->votes = err_calloc(n, sizeof *c->votes, "the ranks of the job", err);
@@ -522,6 +526,7 @@ void coord_close(struct coord *c)
 	for (int t = 0; t < COORD_TIMERS; t++)
 		coord_set_timer(c, (enum coord_timer)t, COORD_NEVER);
 	gate_close(c->gate);
+	coord_close_inquiries(c);
 	for (int r = 0; r < c->conf.size; r++) {
 		ctl_release(&c->members[r].ctl);
 		free(c->members[r].details);

@@ -54,6 +54,12 @@ struct coord;
  * failure. NULL: ERR_RESOURCE. */
 struct coord *coord_open(const struct coord_conf *, int listen_fd, struct err *err);
 void coord_close(struct coord *); /* NULL: nothing */
+/* Ranks that ask for the verdict dial @listen_fd, which the caller closes after the coordinator.
+ * @secure: with the keys that ROSTER has given them; else --insecure. Call it before the own rank
+ * sends its intent. */
+void coord_take_inquiries(struct coord *, int listen_fd, bool secure);
+/* Do not wait, now or later, for a rank whose link broke after its vote, and which may ask. */
+void coord_await_nobody(struct coord *);
 /* A message from the own rank. */
 void coord_receive(struct coord *, uint8_t type, struct view body);
 /* The longest time that a message of any rank may take, ns (conn_round_trip). */

@@ -103,6 +103,10 @@ void coord_member_lost(struct member *m, const struct err *why)
 	struct coord *c = m->coord;
 	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
 	enum phase phase = coord_phase_of(c, m);
+	/* A rank that ends in order announces it. */
+	const bool may_ask = m->voted && why->code && coord_leaves(m);
+	if (may_ask && coord_gave_verdict(c))
+		return;
 	if (c->stage == STAGE_COMMIT) {
 		coord_lose_after_verdict(m, "lost");
 		return;
@@ -130,10 +134,8 @@ void coord_drain_over(void *ctx)
  * much time as for any answer. */
 static int64_t drain_wait(const struct coord *c)
 {
-	bool after_verdict = c->stage == STAGE_COMMIT || c->stage == STAGE_FINAL;
-	int64_t most =
-	        c->conf.settings->timeout > DRAIN_WAIT ? c->conf.settings->timeout : DRAIN_WAIT;
-	for (int r = c->upto.closed; after_verdict && r < c->conf.size; r++) {
+	int64_t most = coord_verdict_kept(c) > DRAIN_WAIT ? coord_verdict_kept(c) : DRAIN_WAIT;
+	for (int r = c->upto.closed; coord_gave_verdict(c) && r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
 		if (ctl_open(&m->ctl) && !m->lost)
 			return most;
@@ -153,8 +155,12 @@ void coord_maybe_drained(struct coord *c)
 		c->upto.closed = 0;
 	while (c->upto.closed < c->conf.size && !ctl_open(&c->members[c->upto.closed].ctl))
 		c->upto.closed++;
-	coord_set_timer(c, TIMER_DRAIN, c->drain_from + drain_wait(c));
-	if (c->upto.closed < c->conf.size)
+	int64_t until = c->drain_from + drain_wait(c);
+	const int64_t away_until = coord_away_until(c);
+	if (c->stage == STAGE_FINAL && away_until > until)
+		until = away_until;
+	coord_set_timer(c, TIMER_DRAIN, until);
+	if (c->upto.closed < c->conf.size || away_until)
 		return;
 	if (!coord_has_open_guests(c))
 		c->drain = DRAINED;
@@ -194,6 +200,7 @@ void coord_drain(struct coord *c)
 	if (c->drain)
 		return;
 	c->drain = DRAINING;
+	coord_open_inquiries(c);
 	for (int r = 0; r < c->conf.size; r++)
 		ctl_end(&c->members[r].ctl);
 	coord_end_guests(c);

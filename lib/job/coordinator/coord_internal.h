@@ -3,7 +3,8 @@
  * timers), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks, and
  * the missing ones), coord_roster.c (the plan), coord_watch.c (the heartbeats), coord_failure.c
  * (the culprit, and the end), coord_vote.c (the verdict and the outcome), compare_tables.c (the
- * difference on which the ranks disagree), coord_links.c (the links that failed).
+ * difference on which the ranks disagree), coord_links.c (the links that failed), coord_inquiry.c
+ * (ranks that ask for the verdict), coord_probe.c (whether a rank whose link broke has ended).
  */
 #ifndef COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
@@ -24,6 +25,14 @@ enum stage {
 	STAGE_FINAL,  /* FINAL was sent */
 };
 
+/* A connection to the data listener of a rank whose link broke. Written by coord_probe.c. */
+struct probe {
+	struct loop *loop; /* NULL: there was none yet */
+	struct loop_watch watch;
+	struct loop_timer timer; /* the next try */
+	int64_t closed_at;       /* since when the listener seems to be closed; 0: it does not */
+};
+
 /* What the coordinator knows of a rank of the job. */
 struct member {
 	struct coord *coord;
@@ -42,6 +51,9 @@ struct member {
 	uint8_t *details;   /* the memory of the intent's details */
 	struct err outcome; /* of its commit; or its loss after the verdict */
 	enum fate fate;     /* valid once done */
+	int64_t away_at; /* when its link broke after its vote; 0: it did not, or it has asked, or
+	                    nobody waits for it any more */
+	struct probe probe; /* while it is away */
 };
 
 /* The coordinator's timers: coord.c has a row for each. */
@@ -53,6 +65,7 @@ enum coord_timer {
 	TIMER_BEAT,     /* the next heartbeat */
 	TIMER_EVIDENCE, /* the end of the time for better evidence */
 	TIMER_COMPARE,  /* the end of the time for the tables */
+	TIMER_AWAY,     /* the end of the time for a rank to ask for the verdict */
 	TIMER_DRAIN,    /* the end of the time for ranks to disconnect */
 	COORD_TIMERS
 };
@@ -106,6 +119,18 @@ struct comparison {
 	struct tables tables;
 };
 
+/* Ranks that ask for the verdict. Written by coord_inquiry.c; keys by coord_roster.c. */
+struct inquiries {
+	int fd; /* listening; -1: none can ask */
+	bool secure;
+	struct pair_keys *keys;
+	bool open;               /* ranks are answered: from the own rank's vote on */
+	bool over;               /* nobody waits for a rank that may ask */
+	struct loop_watch watch; /* of fd, for the first connection */
+	struct tls *tls;         /* these two from then on */
+	struct gate *gate;
+};
+
 /* After the outcome the ranks disconnect. */
 enum drain { DRAIN_NOT_YET, DRAINING, DRAINED };
 
@@ -126,9 +151,10 @@ struct coord {
 	struct plan plan;
 	struct pair_keys *pair_keys; /* while ranks may ask for places; else NULL */
 	struct evidence evidence;    /* in STAGE_RUN: the best so far; better evidence may come */
-	struct err failure;          /* in STAGE_FAILED: the outcome */
+	struct err failure;          /* in STAGE_FAILED and STAGE_FINAL: the outcome */
 	enum phase failed_in;
 	struct comparison comparison;
+	struct inquiries inquiries;
 	struct advance advance;
 	uint64_t moved;    /* by all ranks; only what counts as progress (advance.h) */
 	int64_t roster_at; /* when ROSTER was sent */
@@ -187,6 +213,33 @@ enum phase coord_phase_of(const struct coord *, const struct member *);
 struct member *coord_most_silent(const struct coord *, int64_t limit, int64_t now);
 struct evidence coord_silence_of(const struct coord *, const struct member *, int64_t now);
 
+/* The verdict was given. */
+static inline bool coord_gave_verdict(const struct coord *c)
+{
+	return c->stage == STAGE_COMMIT || c->stage == STAGE_FINAL;
+}
+
+/* Answer ranks that ask from now on: the mesh of the own rank has its connections. */
+void coord_open_inquiries(struct coord *);
+void coord_close_inquiries(struct coord *);
+/* How long after the last sign of a rank the verdict is kept for it: it may notice a broken link
+ * one --timeout later, and ask for another one. */
+int64_t coord_verdict_kept(const struct coord *);
+/* The link of @m broke after its vote. True: it may ask, so it is away until one of the next two is
+ * called. */
+bool coord_leaves(struct member *m);
+void coord_came_back(struct member *m);
+void coord_stays_away(struct member *m); /* it does not ask any more */
+/* The last moment at which a rank that is away may ask; 0: none is away. */
+int64_t coord_away_until(const struct coord *);
+void coord_look_for_away(void *coord); /* of TIMER_AWAY */
+/* Find out, from the next turn of the loop on, whether the process of @m has ended. If so,
+ * coord_stays_away is called. */
+void coord_probe(struct member *m);
+void coord_stop_probe(struct member *m);
+
+void coord_send_verdict(struct member *m);
+void coord_send_final(struct member *m);
 /* Send the verdict if all ranks have voted. */
 void coord_give_verdict(struct coord *);
 /* A rank is lost after the verdict. @how: "lost". */

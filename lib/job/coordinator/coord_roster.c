@@ -37,7 +37,20 @@ static int put_places(const struct coord *c, int reader, struct buf *b, struct e
 	return 0;
 }
 
-_Static_assert(DETAILS_MAX + HOST_GROUPS_MOST(JOB_MAX_SIZE) + PROTO_PLACES * PLACE_MOST + 256 <
+/* Where @reader asks for the verdict if its link breaks, and its key for that. */
+static int put_inquiry(const struct coord *c, int reader, struct buf *b, struct err *err)
+{
+	struct rank_place p = {.rank = c->self};
+	if (pair_keys_inquiry(c->inquiries.keys, reader, p.key, err) < 0)
+		return -1;
+	memcpy(p.addr, c->members[c->self].intent.data_addr, sizeof p.addr);
+	rank_place_encode(&p, b);
+	wipe(p.key, sizeof p.key);
+	return 0;
+}
+
+_Static_assert(DETAILS_MAX + HOST_GROUPS_MOST(JOB_MAX_SIZE) + (PROTO_PLACES + 1) * PLACE_MOST +
+                               256 <
                        CTL_BODY_MAX,
                "a plan, its details and a roster are one message");
 
@@ -55,7 +68,7 @@ static int send_roster(struct coord *c, struct member *m, const struct buf *rost
 		plan.details = view_of(details.data, details.len);
 	plan_encode(&plan, &b);
 	buf_put(&b, roster->data, roster->len);
-	bool keyed = put_places(c, m->rank, &b, err) == 0;
+	bool keyed = put_inquiry(c, m->rank, &b, err) == 0 && put_places(c, m->rank, &b, err) == 0;
 	bool lacking = b.nomem || details.nomem || roster->nomem;
 	bool fits = keyed && !b.failed && !details.failed && !roster->failed;
 	if (keyed && lacking)
@@ -207,7 +220,8 @@ static int make_plan(struct coord *c, struct err *err)
 	if (crypto_random(c->plan.session, sizeof c->plan.session, err) < 0)
 		return -1;
 	c->pair_keys = pair_keys_new(err);
-	return c->pair_keys ? 0 : -1;
+	c->inquiries.keys = pair_keys_new(err);
+	return c->pair_keys && c->inquiries.keys ? 0 : -1;
 }
 
 void coord_send_rosters(struct coord *c)

@@ -36,10 +36,19 @@ static struct workload busiest(const struct coord *c)
 	return most;
 }
 
-void coord_give_verdict(struct coord *c)
+void coord_send_verdict(struct member *m)
 {
 	uint8_t memory[64];
 	struct buf b;
+	const struct workload work = busiest(m->coord);
+	buf_init_fixed(&b, memory, sizeof memory);
+	workload_encode(&work, &b);
+	coord_send(m, MSG_VERDICT, &b);
+	buf_release(&b);
+}
+
+void coord_give_verdict(struct coord *c)
+{
 	for (int *r = &c->upto.voted; *r < c->conf.size; ++*r)
 		if (!c->members[*r].voted)
 			return;
@@ -52,11 +61,8 @@ void coord_give_verdict(struct coord *c)
 		return;
 	}
 	coord_enter(c, STAGE_COMMIT);
-	const struct workload work = busiest(c);
-	buf_init_fixed(&b, memory, sizeof memory);
-	workload_encode(&work, &b);
-	coord_send_all(c, MSG_VERDICT, &b);
-	buf_release(&b);
+	for (int r = 0; r < c->conf.size; r++)
+		coord_send_verdict(&c->members[r]);
 }
 
 static bool failed_too(const struct member *m)
@@ -140,18 +146,24 @@ static struct err outcome_of(const struct coord *c)
 	return told;
 }
 
-/* Send the outcome once each rank has committed, has failed, or was lost after the verdict. */
-void coord_finish_commit(struct coord *c)
+void coord_send_final(struct member *m)
 {
 	struct buf b;
 	uint8_t memory[ERR_MESSAGE];
+	coord_err_message(&m->coord->failure, PHASE_COMMIT, &b, memory);
+	coord_send(m, MSG_FINAL, &b);
+	buf_release(&b);
+}
+
+/* Send the outcome once each rank has committed, has failed, or was lost after the verdict. */
+void coord_finish_commit(struct coord *c)
+{
 	for (int *r = &c->upto.ended; *r < c->conf.size; ++*r)
 		if (!c->members[*r].done && !c->members[*r].lost)
 			return;
-	struct err e = outcome_of(c);
-	coord_name_host(c, &e);
+	c->failure = outcome_of(c);
+	coord_name_host(c, &c->failure);
 	coord_enter(c, STAGE_FINAL);
-	coord_err_message(&e, PHASE_COMMIT, &b, memory);
-	coord_send_all(c, MSG_FINAL, &b);
-	buf_release(&b);
+	for (int r = 0; r < c->conf.size; r++)
+		coord_send_final(&c->members[r]);
 }

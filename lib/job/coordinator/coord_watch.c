@@ -126,7 +126,10 @@ void coord_watch_beats(void *ctx)
 	struct coord *c = ctx;
 	int64_t now = clock_ns();
 	struct member *silent;
-	while ((silent = coord_most_silent(c, c->conf.settings->timeout, now))) {
+	const int64_t limit = coord_gave_verdict(c) && c->inquiries.open
+	                              ? coord_verdict_kept(c)
+	                              : c->conf.settings->timeout;
+	while ((silent = coord_most_silent(c, limit, now))) {
 		char how[64];
 		if (c->stage == STAGE_RUN) {
 			struct evidence e = coord_silence_of(c, silent, now);
