@@ -241,8 +241,8 @@ void outputs_drop(struct collective *, int first, int at);
 int gathered_begin(struct collective *, struct err *err);
 /* What this rank says of its files, which it borrows. */
 struct rank_files gathered_offer(const struct collective *);
-/* At rank 0: do the lists of all ranks fit the message to the root? ERR_RESOURCE. */
-int gathered_fits(const struct rank_files *of, int size, struct err *err);
+/* At the coordinator: do the lists of all ranks fit the message to the root? ERR_RESOURCE. */
+int gathered_fits(const struct agreement *, const struct rank_files *of, struct err *err);
 /* At the root: the file in the sink of @rank's file number @f. */
 int gathered_file(const struct collective *, int rank, int f);
 /* At the root: check that the ranks' files match the vectors. */

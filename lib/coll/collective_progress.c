@@ -54,7 +54,7 @@ void progress_begin(struct collective *c, uint64_t out)
 static uint64_t skipped(const struct collective *c)
 {
 	const struct file_list *l = &c->agreed.root_files;
-	uint64_t n = c->transfer.update.equal;
+	uint64_t n = c->transfer.update.equal + c->transfer.gather_update.kept_bytes;
 	for (int f = 0; c->transfer.update.lacks && f < l->nfiles; f++)
 		if (!l->files[f].linked && !update_bit(c->transfer.update.lacks, 2 * (uint64_t)f))
 			n += l->files[f].bytes;

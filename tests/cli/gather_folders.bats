@@ -199,3 +199,16 @@ changed() {
 	changed :
 	((rc == 0)) && cmp n0/a/f all/0/a/f || fail "$rc: $said"
 }
+
+@test "the lists of all ranks together need no message if the root is rank 0, and else one: 11, with what to do" {
+	py <<<'
+for r in range(3):
+    os.mkdir(f"n{r}")
+    for i in range(720):
+        open(f"n{r}/{i:03}" + 240 * "x", "w").close()
+'
+	go 3 gather --raw-file --update --checksum 'n{rank}' -o 'all/{rank}'
+	assert_equal "$(ls all/2 | wc -l)" 720
+	refused 11 'the names of the 2160 files of all ranks do not fit a message' 3 gather --raw-file --root 1 'n{rank}' -o 'no/{rank}'
+	[[ $stderr == *'let rank 0 be the root, or gather fewer'* && ! -e no ]]
+}

@@ -87,7 +87,7 @@ static struct terms terms_of(const struct world *w, int rank, struct terms_form 
 	buf_init(&b, DETAILS_MAX);
 	planner_terms(&w->planner, rank, view_of("", 0), &b);
 	assert_false(b.failed);
-	*form = terms_form_of(&w->request, rank, SIZE, w->agreed.root, 0);
+	*form = terms_form_of(&w->request, rank, SIZE, w->agreed.root, w->agreed.rank, 0);
 	assert_int_equal(terms_get(view_of(b.data, b.len), form, &t, &err), 0);
 	t.root = view_of("", 0);
 	buf_release(&b);

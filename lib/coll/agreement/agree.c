@@ -130,6 +130,19 @@ static bool codes_pieces(const struct coll_request *r)
 	return r->wire == COLL_WIRE_LOSSLESS || r->wire == COLL_WIRE_AUTO;
 }
 
+static int too_long(const struct collective *c, struct err *err)
+{
+	const struct dataset *d = c->transfer.inputs;
+	if (c->transfer.ninputs && d->tree)
+		return err_set(err, ERR_RESOURCE,
+		               "%s: the names of its %d files do not fit a message of %u bytes: "
+		               "choose some by --include and --exclude, or send an archive",
+		               d->path, d->nfiles, DETAILS_MAX);
+	return err_set(err, ERR_RESOURCE,
+	               "the description of the inputs does not fit a message of %u bytes",
+	               DETAILS_MAX);
+}
+
 static int offer(struct collective *c, struct err *err)
 {
 	bool mixed = c->agreed.content == CONTENT_TENSORS && !same_order(c);
@@ -151,9 +164,7 @@ static int offer(struct collective *c, struct err *err)
 		ret = put_offer(c, &o, err);
 	buf_release(&claims);
 	if (ret == 0 && c->details.failed)
-		ret = err_set(err, ERR_RESOURCE,
-		              "the description of the inputs does not fit a message of %u bytes",
-		              DETAILS_MAX);
+		ret = too_long(c, err);
 	if (ret == 0)
 		c->life->intent.details = view_of(c->details.data, c->details.len);
 	return ret;
@@ -402,8 +413,8 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 		ret = planner_init(&c->planner, err);
 	for (int r = 0; ret == 0 && r < c->agreed.size; r++)
 		ret = take_offer(c, r, intents[r], err);
-	if (ret == 0 && c->planner.gathered)
-		ret = gathered_fits(c->planner.gathered, c->agreed.size, err);
+	if (ret == 0 && c->planner.gathered && !collective_is_root(c))
+		ret = gathered_fits(&c->agreed, c->planner.gathered, err);
 	if (ret == 0)
 		ret = coll_find_network(life, plan->host, c->planner.tuning, &c->planner.network,
 		                        err);
@@ -517,6 +528,15 @@ static int adopt_inputs(struct collective *c, const struct terms *t, struct err 
 	                                                    : malformed(err, "ROSTER", "inputs");
 }
 
+/* A root that is the coordinator has the lists already. */
+static void adopt_gathered(struct collective *c, struct terms *t)
+{
+	struct rank_files **from =
+	        collective_is_root(c) && c->planner.gathered ? &c->planner.gathered : &t->gathered;
+	c->agreed.rank_files = *from;
+	*from = NULL;
+}
+
 static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 {
 	struct agreement *a = &c->agreed;
@@ -531,8 +551,7 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	t->dropped = NULL;
 	a->shares = t->shares;
 	t->shares = NULL;
-	a->rank_files = t->gathered;
-	t->gathered = NULL;
+	adopt_gathered(c, t);
 	if (adopt_inputs(c, t, err) < 0)
 		return -1;
 	if (view_left(&t->root) && adopt_root(c, t->root, err) < 0)
@@ -548,8 +567,8 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 static int get_terms(struct collective *c, struct err *err)
 {
 	const struct agreement *a = &c->agreed;
-	const struct terms_form form =
-	        terms_form_of(c->request, a->rank, a->size, a->root, a->nclaims);
+	const struct terms_form form = terms_form_of(c->request, a->rank, a->size, a->root,
+	                                             job_coordinator(c->life->job), a->nclaims);
 	struct terms t;
 	int ret = terms_get(c->life->plan.details, &form, &t, err);
 	if (ret == 0)

@@ -43,14 +43,15 @@ struct offer_form offer_form_of(const struct coll_request *r, int size)
 }
 
 struct terms_form terms_form_of(const struct coll_request *r, int rank, int size, int root,
-                                uint32_t nclaims)
+                                int planner, uint32_t nclaims)
 {
 	return (struct terms_form){.size = size,
 	                           .nclaims = nclaims,
 	                           .rows = coll_rules(r->kind)->cut == CUT_JOINED,
 	                           .joint = request_is_joint(r),
 	                           .from = r->kind == COLL_ALLTOALL,
-	                           .gathered = request_gathers_files(r) && rank == root};
+	                           .gathered = request_gathers_files(r) && rank == root &&
+	                                       rank != planner};
 }
 
 /* ---- the ranks' offers ---- */
@@ -566,8 +567,8 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 			t.inputs[r] = p->inputs[r];
 	if (vectors && from && (t.inputs || !p->inputs) &&
 	    claims_dropped(&p->claims, rank, &t.dropped, &nclaims, NULL) == 0) {
-		const struct terms_form form =
-		        terms_form_of(p->request, rank, (int)size, p->agreed->root, nclaims);
+		const struct terms_form form = terms_form_of(
+		        p->request, rank, (int)size, p->agreed->root, p->agreed->rank, nclaims);
 		for (size_t i = 0; i < n; i++)
 			vectors[i] = terms_of(p, &p->vectors[i], rank,
 			                      cells > 1 ? from + i * size : from);

@@ -72,9 +72,9 @@ bool planner_wants_coding(const struct planner *);
 /* Encode the terms of @rank. @root: the root's offer, or empty. */
 void planner_terms(const struct planner *, int rank, struct view root, struct buf *out);
 
-/* The form of the offers; the form of the terms of @rank. */
+/* The form of the offers; the form of the terms of @rank, if rank @planner plans. */
 struct offer_form offer_form_of(const struct coll_request *, int size);
 struct terms_form terms_form_of(const struct coll_request *, int rank, int size, int root,
-                                uint32_t nclaims);
+                                int planner, uint32_t nclaims);
 
 #endif

@@ -57,14 +57,28 @@ static void begin(struct collective *c)
 		u->round = GATHER_EQUAL;
 }
 
+/* On the coordinator: the files of all ranks. */
+static struct rank_files *lists_of(const struct collective *c)
+{
+	return c->agreed.rank_files ? c->agreed.rank_files : c->planner.gathered;
+}
+
 static int take_digests(struct collective *c, int rank, struct view part, struct err *err)
 {
-	const struct rank_files *of = c->planner.gathered;
+	const struct rank_files *of = lists_of(c);
 	struct buf *said = &c->transfer.gather_update.said;
 	const size_t all = files_of_all(of, c->agreed.size) * DIGEST_BYTES,
 	             at = files_of_all(of, rank) * DIGEST_BYTES, n = view_left(&part);
 	if (n != (size_t)of[rank].files.nfiles * DIGEST_BYTES)
 		return malformed(err, "ROUND", "files");
+	if (all > JOB_ROUND_MAX) {
+		err_set(err, ERR_RESOURCE,
+		        "--checksum: the digests of the %zu files of all ranks do not fit a "
+		        "message of %u bytes: gather fewer at a time (--include)",
+		        all / DIGEST_BYTES, JOB_ROUND_MAX);
+		err->rank = c->agreed.rank;
+		return -1;
+	}
 	if (!said->len && all) { /* the first */
 		buf_init(said, JOB_ROUND_MAX);
 		if (!buf_room(said, all))
@@ -90,8 +104,7 @@ int gather_update_take(struct collective *c, int rank, struct view part, struct 
 		return err_nomem(err, "the files", view_left(&part));
 	bool right = true;
 	for (int r = 0; r < c->agreed.size && right; r++)
-		right = file_list_get_equal(&part, &c->planner.gathered[r].files,
-		                            c->agreed.nvectors);
+		right = file_list_get_equal(&part, &lists_of(c)[r].files, c->agreed.nvectors);
 	return right && !view_left(&part) ? 0 : malformed(err, "ROUND", "files");
 }
 
@@ -151,6 +164,7 @@ static int keep(struct gather_update *u, struct sink *sink, int file, const stru
 		return -1;
 	u->kept = kept;
 	kept[u->nkept++] = (struct gather_kept){file, *was};
+	u->kept_bytes += sink_size(sink, file);
 	sink_keep(sink, file);
 	return 0;
 }

@@ -28,6 +28,7 @@ struct gather_update {
 		struct stat was;
 	} * kept;
 	size_t nkept;
+	uint64_t kept_bytes;
 };
 
 /* Once the outputs are named: set listed_file.equal of this rank's files and, at the root, of those

@@ -53,12 +53,12 @@ struct rank_files gathered_offer(const struct collective *c)
 	return own;
 }
 
-int gathered_fits(const struct rank_files *of, int size, struct err *err)
+int gathered_fits(const struct agreement *a, const struct rank_files *of, struct err *err)
 {
 	struct buf b;
 	size_t files = 0;
 	buf_init(&b, GATHERED_MOST);
-	for (int r = 0; r < size; r++) {
+	for (int r = 0; r < a->size; r++) {
 		rank_files_put(&b, &of[r]);
 		files += (size_t)of[r].files.nfiles;
 	}
@@ -70,8 +70,8 @@ int gathered_fits(const struct rank_files *of, int size, struct err *err)
 		return 0;
 	return err_set(err, ERR_RESOURCE,
 	               "the names of the %zu files of all ranks do not fit a message of %u bytes: "
-	               "gather fewer at a time (--include), or archives of them",
-	               files, GATHERED_MOST);
+	               "let rank %d be the root, or gather fewer at a time (--include)",
+	               files, GATHERED_MOST, a->rank);
 }
 
 int gathered_check(const struct agreement *a, struct err *err)

@@ -517,7 +517,7 @@ static int check_fresh(const struct sink *s, const struct sink_file *f, struct e
 		return 0;
 	return err_set(err, ERR_OUTPUT,
 	               "%s: the file exists, and rank %d has chosen the name '%s': give --force "
-	               "to replace it, or name the output file in -o",
+	               "to replace it, or give the output another name in -o",
 	               f->path, f->named_by, path_name(f->path));
 }
 
