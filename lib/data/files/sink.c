@@ -15,8 +15,8 @@
 #include "lib/data/files/input.h"
 #include "lib/data/files/names_taken.h"
 #include "lib/data/files/outfile.h"
-#include "lib/data/files/part.h"
 #include "lib/data/files/room.h"
+#include "lib/data/files/sink_folder.h"
 #include "lib/data/files/sink_internal.h"
 #include "lib/data/files/spool.h"
 #include "lib/data/files/target.h"
@@ -53,15 +53,7 @@ struct sink {
 	_Atomic uint64_t written; /* by sink_pwrite */
 	struct sink_file *files;
 	int nfiles;
-	struct folder {
-		char *path;
-		size_t top;
-		struct sink_attributes attributes;
-		int file; /* the first file that was added after the folder */
-		bool made;
-		bool left;   /* a job has created it that was ended (part_left_folder) */
-		bool absent; /* sink_check has not found it: sink_open would create it */
-	} * folders;         /* folders to create, in this order */
+	struct sink_folder *folders; /* folders to create, in this order */
 	int nfolders;
 	struct names_taken taken; /* by the files that sink_open or sink_check has looked at */
 };
@@ -74,16 +66,6 @@ struct sink *sink_new(bool sync, bool force, struct err *err)
 	s->sync = sync;
 	s->force = force;
 	return s;
-}
-
-static void remove_folder(const struct folder *f)
-{
-	int parent = f->top ? beneath_open(f->path, f->top) : AT_FDCWD;
-	if (parent == -1)
-		return;
-	io_retry(unlinkat(parent, f->top ? path_name(f->path) : f->path, AT_REMOVEDIR));
-	if (f->top)
-		close(parent);
 }
 
 /* Releases files in reverse order, because a later file may share an earlier one's descriptor. */
@@ -103,7 +85,7 @@ void sink_free(struct sink *s)
 	}
 	for (int i = s->nfolders; i-- > 0;) {
 		if (s->folders[i].made && !s->committed)
-			remove_folder(&s->folders[i]);
+			sink_folder_remove(&s->folders[i]);
 		free(s->folders[i].path);
 	}
 	names_taken_release(&s->taken);
@@ -219,16 +201,16 @@ int sink_add_archive(struct sink *s, const char *path, struct archive *a, struct
 static int add_folder(struct sink *s, char *path, size_t top, const struct sink_attributes *as,
                       struct err *err)
 {
-	struct folder *folders = path ? err_grow(s->folders, (size_t)s->nfolders, sizeof *folders,
-	                                         "the folders", err)
-	                              : NULL;
+	struct sink_folder *folders = path ? err_grow(s->folders, (size_t)s->nfolders,
+	                                              sizeof *folders, "the folders", err)
+	                                   : NULL;
 	if (!folders) {
 		free(path);
 		return -1;
 	}
 	s->folders = folders;
-	folders[s->nfolders++] =
-	        (struct folder){.path = path, .top = top, .attributes = *as, .file = s->nfiles};
+	folders[s->nfolders++] = (struct sink_folder){
+	        .path = path, .top = top, .attributes = *as, .file = s->nfiles};
 	return 0;
 }
 
@@ -396,65 +378,6 @@ void sink_drop(struct sink *s, int file)
 
 /* ---- opening and writing ---- */
 
-/* Sync the parent, so that the folder itself is on disk. */
-static int sync_parent(const char *path, struct err *err)
-{
-	char *parent = path_join(path, "..", err);
-	if (!parent)
-		return -1;
-	int fd = io_retry(open(parent, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-	/* Ignore folders that cannot be opened or do not support fsync. */
-	int ret = fd >= 0 && io_retry(fsync(fd)) && errno != EINVAL ? -1 : 0;
-	if (ret)
-		err_errno(err, ERR_OUTPUT, "%s: cannot sync the folder", parent);
-	if (fd >= 0)
-		close(fd);
-	free(parent);
-	return ret;
-}
-
-static int no_folder(const struct folder *f, const struct stat *st, struct err *err)
-{
-	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a folder or none", f->path,
-	               S_ISLNK(st->st_mode) ? "a symbolic link" : "a file");
-}
-
-/* Create the folder @name in @parent. */
-static int make_at(const struct sink *s, struct folder *f, int parent, const char *name,
-                   struct err *err)
-{
-	struct stat st = {0};
-	/* finish_folder sets the permissions of the original when the contents are complete. */
-	const mode_t mode = !f->attributes.has_mode ? 0777 : s->resume ? PART_FOLDER_MODE : 0700;
-	if (io_retry(mkdirat(parent, name, mode)) == 0) {
-		f->made = true;
-		return s->sync ? sync_parent(f->path, err) : 0;
-	}
-	int error = errno;
-	if (error == EEXIST && fstatat(parent, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0) == 0 &&
-	    S_ISDIR(st.st_mode)) {
-		f->left = s->resume && part_left_folder(parent, name);
-		return 0;
-	}
-	if (error == EEXIST)
-		return no_folder(f, &st, err);
-	errno = error;
-	return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
-}
-
-static int make_folder(const struct sink *s, struct folder *f, struct err *err)
-{
-	if (!f->top)
-		return target_check_folder(f->path, err) ? -1
-		                                         : make_at(s, f, AT_FDCWD, f->path, err);
-	int parent = beneath_open(f->path, f->top);
-	if (parent < 0)
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
-	int ret = make_at(s, f, parent, path_name(f->path), err);
-	close(parent);
-	return ret;
-}
-
 static int same_path(const char *path, const char *other, struct err *err)
 {
 	if (strcmp(path, other) == 0)
@@ -464,7 +387,7 @@ static int same_path(const char *path, const char *other, struct err *err)
 
 /* Another rank writes either all files of a copied tree or none. Only that rank creates the
  * folders, because it knows when their contents are complete. */
-static bool is_made_elsewhere(const struct sink *s, const struct folder *f)
+static bool is_made_elsewhere(const struct sink *s, const struct sink_folder *f)
 {
 	return f->attributes.has_mode && f->file < s->nfiles && s->files[f->file].dropped;
 }
@@ -637,7 +560,8 @@ int sink_open(struct sink *s, struct err *err)
 	if (forget_names(s, err))
 		return -1;
 	for (int i = 0; i < s->nfolders; i++)
-		if (!is_made_elsewhere(s, &s->folders[i]) && make_folder(s, &s->folders[i], err))
+		if (!is_made_elsewhere(s, &s->folders[i]) &&
+		    sink_folder_make(&s->folders[i], s->sync, s->resume, err))
 			return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
@@ -668,38 +592,10 @@ static bool is_in_absent(const struct sink *s, const char *path)
 	return absent;
 }
 
-/* Find whether the folder @f exists in the folder @in. */
-static int check_folder_in(struct folder *f, int in, struct err *err)
+static int check_folder(const struct sink *s, struct sink_folder *f, struct err *err)
 {
-	struct stat st;
-	const char *name = path_name(f->path);
-	if (!*name) /* the root */
-		return 0;
-	f->absent = fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
-	if (f->absent) {
-		if (faccessat(in, ".", W_OK | X_OK, AT_EACCESS) == 0)
-			return 0;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
-	}
-	if (fstatat(in, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the folder", f->path);
-	return S_ISDIR(st.st_mode) ? 0 : no_folder(f, &st, err);
-}
-
-static int check_folder(const struct sink *s, struct folder *f, struct err *err)
-{
-	if (is_in_absent(s, f->path)) {
-		f->absent = true;
-		return 0;
-	}
-	if (!f->top && target_check_folder(f->path, err))
-		return -1;
-	int in = beneath_open(f->path, f->top);
-	if (in < 0)
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
-	int ret = check_folder_in(f, in, err);
-	close(in);
-	return ret;
+	f->absent = is_in_absent(s, f->path);
+	return f->absent ? 0 : sink_folder_check(f, err);
 }
 
 /* Refuse two files of one name in a folder that does not exist yet. */
@@ -959,31 +855,6 @@ static void undo_all(struct sink *s, struct err *err)
 	}
 }
 
-/* Set the permissions and the time of a created folder whose contents are complete. */
-static int finish_folder(const struct folder *f, struct err *err)
-{
-	const struct sink_attributes *as = &f->attributes;
-	const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, as->modified};
-	if ((!f->made && !f->left) || !as->has_mode)
-		return 0;
-	int parent = f->top ? beneath_open(f->path, f->top) : AT_FDCWD;
-	int fd = parent == -1 ? -1
-	                      : openat(parent, f->top ? path_name(f->path) : f->path,
-	                               O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	int ret = fd < 0 || io_retry(fchmod(fd, as->mode)) ||
-	                          (as->has_time && io_retry(futimens(fd, times)))
-	                  ? -1
-	                  : 0;
-	if (ret)
-		err_errno(err, ERR_OUTPUT, "%s: is complete, but its attributes cannot be set",
-		          f->path);
-	if (fd >= 0)
-		close(fd);
-	if (f->top && parent >= 0)
-		close(parent);
-	return ret;
-}
-
 /* Remove the part of a file that was left as it is, or that is a link. */
 static void remove_part(const struct sink *s, struct sink_file *f)
 {
@@ -1009,7 +880,7 @@ int sink_commit(struct sink *s, struct err *err)
 		remove_part(s, &s->files[i]);
 	}
 	for (int i = s->nfolders; i-- > 0;)
-		if (finish_folder(&s->folders[i], err))
+		if (sink_folder_finish(&s->folders[i], err))
 			ret = -1;
 	return ret;
 }
