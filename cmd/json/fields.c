@@ -211,6 +211,7 @@ static const struct field of_collective[] = {
 	       "create, replace, keep (it is the input), equal (it is as the root's), leave (another "
 	       "rank writes it) or stdout"),
 	INTEGER("dry_run.outputs[].bytes", NUL, BYTES, "its size; null if it is an archive"),
+	STRING("dry_run.outputs[].link", SOMETIMES, NULL, "the target of a symbolic link"),
 	ARRAY("dry_run.deletes", 0, NULL, "what --delete would remove"),
 	STRING("dry_run.deletes[]", 0, NULL, "a path below the output"),
 };

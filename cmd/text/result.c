@@ -165,11 +165,12 @@ static json_t *preview_json(const struct coll_preview *p)
 		json_array_append_new(vectors, planned_json(&p->vectors[i]));
 	for (int i = 0; i < p->noutputs; i++) {
 		const struct coll_planned_output *f = &p->outputs[i];
-		json_array_append_new(
-		        outputs,
-		        json_pack("{s:o, s:s, s:o}", "file", report_path_json(f->path), "action",
-		                  fates[f->fate].word, "bytes",
-		                  f->sized ? json_integer((json_int_t)f->bytes) : json_null()));
+		json_t *o = json_pack("{s:o, s:s, s:o}", "file", report_path_json(f->path),
+		                      "action", fates[f->fate].word, "bytes",
+		                      f->sized ? json_integer((json_int_t)f->bytes) : json_null());
+		if (f->points_to)
+			json_object_set_new(o, "link", report_path_json(f->points_to));
+		json_array_append_new(outputs, o);
 	}
 	for (size_t i = 0; i < p->ndeletes; i++)
 		json_array_append_new(deletes, report_path_json(p->deletes[i]));
@@ -426,10 +427,12 @@ static void print_preview(const struct coll_result *r, const struct coll_request
 	            r->peers, r->peers == 1 ? "" : "s", size_text(r->stats.bytes_sent, sent),
 	            size_text(r->stats.bytes_received, received));
 	for (int i = 0; i < p->noutputs; i++) {
-		if (p->outputs[i].fate == SINK_EQUAL) /* they are counted, and may be many */
+		const struct coll_planned_output *f = &p->outputs[i];
+		if (f->fate == SINK_EQUAL) /* they are counted, and may be many */
 			continue;
-		report_note("rank %d: %s %s", r->rank, fates[p->outputs[i].fate].text,
-		            p->outputs[i].fate == SINK_STDOUT ? "stdout" : p->outputs[i].path);
+		report_note("rank %d: %s %s%s%s", r->rank, fates[f->fate].text,
+		            f->fate == SINK_STDOUT ? "stdout" : f->path, f->points_to ? " -> " : "",
+		            f->points_to ? f->points_to : "");
 	}
 	for (size_t i = 0; i < p->ndeletes; i++)
 		report_note("rank %d: would delete %.*s/%s", r->rank, folder_length(r->output),

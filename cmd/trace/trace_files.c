@@ -19,7 +19,7 @@ static int begin(struct trace_files *t, int size, struct err *err)
 	if (t->o->trace_svg) {
 		struct outfile picture;
 		bool exists;
-		if (outfile_probe(&picture, t->o->trace_svg, 0, true, &exists, err) < 0)
+		if (outfile_probe(&picture, t->o->trace_svg, 0, NULL, true, &exists, err) < 0)
 			return -1;
 		outfile_release(&picture);
 	}

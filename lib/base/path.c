@@ -33,6 +33,25 @@ bool path_is_below(const char *path)
 	}
 }
 
+bool path_link_stays(const char *path, const char *target)
+{
+	bool named = false;
+	int up = 0;
+	if (!*target || *target == '/')
+		return false;
+	for (const char *p = path; (p = strchr(p, '/')); p++)
+		up++;
+	for (const char *p = target; *p; p += strspn(p, "/")) {
+		const size_t n = strcspn(p, "/");
+		const bool dots = n == 2 && memcmp(p, "..", 2) == 0;
+		if (dots && (named || up-- == 0))
+			return false;
+		named |= !dots && !(n == 1 && *p == '.');
+		p += n;
+	}
+	return true;
+}
+
 int path_check_plain(const char *name, int code, struct err *err)
 {
 	char shown[NAME_TEXT];
@@ -54,6 +73,18 @@ int path_check_below(const char *path, int code, struct err *err)
 	        "'%s' is no path below a folder: expected a relative one, without '..', whose "
 	        "names have at most %d bytes",
 	        text_escape(shown, sizeof shown, path), NAME_MAX);
+}
+
+int path_check_link(const char *path, const char *target, int code, struct err *err)
+{
+	char shown[NAME_TEXT], to[NAME_TEXT];
+	if (path_link_stays(path, target))
+		return 0;
+	return err_set(
+	        err, code,
+	        "'%s' is a symbolic link to '%s', which may lead out of the folder: expected "
+	        "a relative target, whose '..' come first and stay in the folder",
+	        text_escape(shown, sizeof shown, path), text_escape(to, sizeof to, target));
 }
 
 /* The first @len bytes of @before, @between and @name. */

@@ -14,9 +14,14 @@ bool path_is_plain(const char *name);
 /* Does @path, appended to a folder, stay below it? It must be relative, and no component may be
  * empty, "." or "..". Symbolic links are not examined. */
 bool path_is_below(const char *path);
+/* Does a symbolic link at @path, below a folder, lead to something in this folder if its target is
+ * @target? The target must be relative; its ".." stand before all names, and are at most as many as
+ * the folders in @path. Other symbolic links on its way are not examined. */
+bool path_link_stays(const char *path, const char *target);
 /* The same as errors: 0, or -1 with code @code and the name. */
 int path_check_plain(const char *name, int code, struct err *err);
 int path_check_below(const char *path, int code, struct err *err);
+int path_check_link(const char *path, const char *target, int code, struct err *err);
 
 /* The caller frees these. NULL: ERR_RESOURCE. */
 

@@ -121,6 +121,7 @@ struct coll_preview {
 	int nvectors;
 	struct coll_planned_output {
 		const char *path;
+		const char *points_to; /* of a symbolic link; NULL: it is a file */
 		enum sink_fate fate;
 		bool sized; /* bytes is known: the file is no archive */
 		uint64_t bytes;

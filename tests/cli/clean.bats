@@ -18,6 +18,8 @@ left() { (cd d && find . ! -type d | sort); }
 # bats test_tags=smoke
 @test "old parts and temporary files go, in all folders; others, young ones and what links lead to stay" {
 	mkdir -p d/a/b d/.hidden elsewhere
+	ln -s b d/a/.l.collctl-abcdefghij05
+	touch -h -d '2 days ago' d/a/.l.collctl-abcdefghij05
 	old d/.x.collctl-part d/a/b/.y.collctl-part d/.hidden/.z.collctl-part d/a/.t.collctl-abcdefghij05 $'d/.\n.collctl-part'
 	old d/x.collctl-part d/a/.t.collctl-abcdefghij06 d/.collctl-part d/.t.collctl-abc d/data d/.t.collctl-part.old
 	old elsewhere/.e.collctl-part e
@@ -31,15 +33,16 @@ left() { (cd d && find . ! -type d | sort); }
 	before=$(left)
 	run -0 --separate-stderr collctl clean --dry-run d
 	grep -qxF 'would remove d/.x.collctl-part, 3 bytes' <<<"$output"
-	assert_equal "${lines[-1]}" '5 files, 15 bytes would be removed'
+	assert_equal "${lines[-1]}" '6 files, 15 bytes would be removed'
 	assert_equal "$(left)" "$before"
 	run -0 --separate-stderr collctl clean d/
 	assert_equal "$stderr" ''
 	assert_equal "$(sort <<<"$output")" "$(sort <<-'END'
-		5 files, 15 bytes removed
+		6 files, 15 bytes removed
 		removed d/.\x0a.collctl-part, 3 bytes
 		removed d/.hidden/.z.collctl-part, 3 bytes
 		removed d/.x.collctl-part, 3 bytes
+		removed d/a/.l.collctl-abcdefghij05, 0 bytes
 		removed d/a/.t.collctl-abcdefghij05, 3 bytes
 		removed d/a/b/.y.collctl-part, 3 bytes
 	END

@@ -76,22 +76,23 @@ load helpers
 	done
 }
 
-# changed COMMAND: t/ is copied, and COMMAND runs when the root has read its names
+# changed COMMAND OPTION...: t/ is copied, and COMMAND runs when the root has read its names
 changed() {
 	rm -rf t out.*
 	mkdir -p t/a
 	echo x >t/a/f
 	echo x >t/a/g
-	ln -s f t/zz # the root says that it skips this, after it has seen the others
+	ln -s f t/a/l
+	ln -s /f t/zz # the root says that it skips this, after it has seen the others
 	mkfifo said go
 	collctl run -n 2 -- bash -c '((COLLCTL_RANK == 0)) || read -r _ <go
-		exec "$0" broadcast --raw-file t/ -o "out.$COLLCTL_RANK"' "$COLLCTL" >said 2>&1 &
+		exec "$0" broadcast --raw-file "$@" t/ -o "out.$COLLCTL_RANK"' "$COLLCTL" "${@:2}" >said 2>&1 &
 	STARTED+=($!)
 	all='' rc=0
 	local line
 	while read -r line; do
 		all+=$line$'\n'
-		[[ $line != *'t/zz: is a symbolic link: skipped'* ]] || {
+		[[ $line != *'t/zz: is a symbolic link'*': skipped'* ]] || {
 			eval "$1"
 			echo >go
 		}
@@ -110,6 +111,15 @@ changed() {
 	# Other links and temporary files of other jobs may come and go; so may the outputs, in the folder itself.
 	changed 'ln -s f t/a/link; echo >t/a/.f.collctl-abcdefghijkl'
 	((rc == 0)) || fail "$rc: $all"
+	# With --links these count, too.
+	changed 'ln -s g t/a/link' --links
+	((rc == 3)) && [[ $all == *'t/a/link: has appeared while the folder was read'* && ! -e out.1 ]] || fail "$rc: $all"
+	changed 'rm t/a/l' --links
+	((rc == 3)) && [[ $all == *'t/a/l: was removed while the folder was read'* && ! -e out.1 ]] || fail "$rc: $all"
+	changed 'ln -sf g t/a/l' --links
+	((rc == 3)) && [[ $all == *'t/a/l: was replaced while the folder was read'* && ! -e out.1 ]] || fail "$rc: $all"
+	changed 'ln -s /etc t/a/away' --links
+	((rc == 0)) && [[ -L out.1/a/l && ! -e out.1/a/away ]] || fail "$rc: $all"
 	collctl run -n 3 -- bash -c 'cd t && exec "$0" broadcast -q --raw-file . -o "out.$COLLCTL_RANK"' "$COLLCTL"
 	cmp t/a/f t/out.2/a/f
 }

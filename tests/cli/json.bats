@@ -21,7 +21,7 @@ print_all() {
 a = np.load("in.0.npy"); a[1] = np.nan; a[2] = np.inf; np.save("nan.npy", a); np.savez("set.npz", x=a, y=a[0])'
 	head -c 3000000 /dev/urandom >data
 	mkdir tree old left pieces copies.0 copies.1
-	cp data tree/a && cp data old/a && cp data copies.0/a && cp data copies.1/a
+	ln -s a tree/link && cp data tree/a && cp data old/a && cp data copies.0/a && cp data copies.1/a
 	echo more >>tree/a && echo gone >copies.0/gone && echo gone >copies.1/gone
 
 	prints simple --version --json
@@ -44,7 +44,7 @@ a = np.load("in.0.npy"); a[1] = np.nan; a[2] = np.inf; np.save("nan.npy", a); np
 	prints jobs run -n 2 -- allreduce --json --stats --wire q8 nan.npy -o '{rank}.npy' --no-sync
 	prints jobs run -n 2 -- allreduce --json --dry-run 'in.{rank}.npy' -o '{rank}.npy'
 	prints jobs allreduce -n 1 --json --stats --dtype f32 --output-dtype f16 set.npz -o out.npz
-	prints jobs run -n 2 -- broadcast --json --dry-run --raw-file --delete tree/ -o 'copies.{rank}/'
+	prints jobs run -n 2 -- broadcast --json --dry-run --raw-file --links --delete tree/ -o 'copies.{rank}/'
 	prints jobs run -n 2 -- broadcast --json --raw-file --delta old/ --delete tree/ -o 'copies.{rank}/'
 	prints jobs run -n 2 -- scatter --json --order rank in.0.npy -o 'part.{rank}.npy'
 	prints jobs run -n 2 -- barrier --json

@@ -92,7 +92,7 @@ static void check_name(const char *name, bool tree)
 static void check_files(const struct file_list *l)
 {
 	CHECK(l->tree || l->nfiles > 0);
-	CHECK(l->tree || !l->nfolders);
+	CHECK(l->tree || (!l->nfolders && !l->nlinks));
 	for (int i = 0; i < l->nfiles; i++)
 		if (l->folder)
 			check_name(l->files[i].name, l->tree);
@@ -101,10 +101,32 @@ static void check_files(const struct file_list *l)
 			check_name(l->folders[i].name, true);
 }
 
+/* Does one of the links lead out of the folder, or has one of the names a link as a folder? */
+static void check_links(const struct file_list *l)
+{
+	for (int i = 0; i < l->nlinks; i++) {
+		const char *p = l->links[i].target, *name = l->links[i].name;
+		const size_t n = strlen(name);
+		int depth = 0;
+		check_name(name, true);
+		CHECK(*p && *p != '/');
+		for (const char *s = name; (s = strchr(s, '/')); s++)
+			depth++;
+		for (; *p; p += strcspn(p, "/"), p += strspn(p, "/")) {
+			depth += strcspn(p, "/") == 2 && p[0] == '.' && p[1] == '.' ? -1 : 0;
+			CHECK(depth >= 0);
+		}
+		for (int f = 0; f < l->nfiles; f++)
+			CHECK(strncmp(l->files[f].name, name, n) != 0 ||
+			      (l->files[f].name[n] && l->files[f].name[n] != '/'));
+	}
+}
+
 static void check_gathered(const struct rank_files *f, uint32_t nfiles)
 {
 	CHECK(host_name_is_right(f->host));
 	check_files(&f->files);
+	check_links(&f->files);
 	if (rank_files_is_folder(f)) {
 		CHECK(nfiles == 1 && !*f->files.folders[0].name);
 		return;
@@ -123,6 +145,7 @@ static void decode_files(struct view v)
 		return;
 	}
 	check_files(&l);
+	check_links(&l);
 	file_list_release(&l);
 }
 

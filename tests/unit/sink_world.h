@@ -21,7 +21,7 @@
 
 /* ---- calls that fail on demand ---- */
 
-enum call { NO_CALL, RENAMEAT, LINKAT, FALLOCATE, FSYNC };
+enum call { NO_CALL, RENAMEAT, LINKAT, SYMLINKAT, FALLOCATE, FSYNC };
 
 static struct {
 	enum call call; /* this call, */
@@ -66,6 +66,11 @@ int renameat(int from, const char *a, int to, const char *b)
 int linkat(int from, const char *a, int to, const char *b, int flags)
 {
 	return fails(LINKAT) ? -1 : (int)syscall(SYS_linkat, from, a, to, b, flags);
+}
+
+int symlinkat(const char *target, int at, const char *path)
+{
+	return fails(SYMLINKAT) ? -1 : (int)syscall(SYS_symlinkat, target, at, path);
 }
 
 int fallocate(int fd, int mode, off_t offset, off_t len)

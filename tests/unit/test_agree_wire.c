@@ -1,9 +1,11 @@
 /* What ranks tell of their arrays: out and in again, cut at every byte, and what is impossible. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/path.h"
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/agreement/file_list.h"
 #include "tests/unit/unit.h"
@@ -188,7 +190,7 @@ static int get_list(const void *p, size_t n, struct file_list *out)
 static int list_and_back(const struct file_list *t, struct file_list *out)
 {
 	struct buf b;
-	buf_init(&b, 4096);
+	buf_init(&b, 2 * PATH_MAX);
 	file_list_put(&b, t);
 	int ret = get_list(b.data, b.len, out);
 	buf_release(&b);
@@ -350,6 +352,93 @@ TEST(trees_stay_below)
 	t.tree = false; /* folders of files that have none */
 	file.name = "y";
 	assert_int_equal(list_and_back(&t, &out), -1);
+}
+
+/* Symbolic links come back with their targets; those that may lead out of the folder do not. */
+TEST(symbolic_links_stay_in_their_folder)
+{
+	static const struct {
+		const char *name, *target;
+		bool stays;
+	} cases[] = {
+	        {"l", "x", true},           {"l", ".", true},
+	        {"l", "./x//y/", true},     {"l", "..", false},
+	        {"l", "../x", false},       {"l", "./../x", false},
+	        {"l", "/", false},          {"l", "/etc", false},
+	        {"l", "", false},           {"l", "x/..", false},
+	        {"l", "x/../../y", false},  {"l", "..x/...", true},
+	        {"a/l", "..", true},        {"a/l", "../x", true},
+	        {"a/l", "../../x", false},  {"a/l", ".././x", true},
+	        {"a/l", "..//../x", false}, {"a/l", "../x/..", false},
+	        {"a/b/l", "../..", true},   {"a/b/l", "../../..", false},
+	        {"a/b/l", "\n\x1b", true},
+	};
+	struct listed_file link = {.mode = 0777, .mtime = 7};
+	struct file_list out, t = {.format = &format_raw,
+	                           .folder = true,
+	                           .tree = true,
+	                           .links = &link,
+	                           .nlinks = 1};
+	char longest[PATH_MAX + 1];
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		link.name = (char *)cases[i].name;
+		link.target = (char *)cases[i].target;
+		assert_int_equal(path_link_stays(link.name, link.target), cases[i].stays);
+		assert_int_equal(list_and_back(&t, &out), cases[i].stays ? 0 : -1);
+		if (!cases[i].stays) {
+			assert_int_equal(last.code, ERR_DISAGREE);
+			continue;
+		}
+		assert_int_equal(out.nlinks, 1);
+		assert_string_equal(out.links[0].name, link.name);
+		assert_string_equal(out.links[0].target, link.target);
+		assert_true(out.links[0].mtime == 7);
+		file_list_release(&out);
+	}
+	memset(longest, 'x', PATH_MAX);
+	longest[PATH_MAX] = '\0';
+	link.target = longest;
+	assert_int_equal(list_and_back(&t, &out), -1);
+	longest[PATH_MAX - 1] = '\0';
+	assert_int_equal(list_and_back(&t, &out), 0);
+	file_list_release(&out);
+	link.target = "x";
+	t.tree = false;
+	t.files = files;
+	t.nfiles = 1;
+	assert_int_equal(list_and_back(&t, &out), -1);
+}
+
+/* No name of a list leads through a link of it, and none is a link, too. */
+TEST(nothing_lies_below_a_link)
+{
+	static char *const bad[] = {"a/b", "a/b/c", "a"}, *const good[] = {"a.b", "ab/c", "b/a"};
+	struct listed_file one = {.mode = 0600};
+	struct listed_file links[] = {{.name = "z", .target = "a"}, {.name = "a", .target = "b"}};
+	const struct file_list tree = {
+	        .format = &format_raw, .folder = true, .tree = true, .links = links, .nlinks = 2};
+	for (size_t i = 0; i < LENGTH(bad) + LENGTH(good); i++) {
+		const bool is_bad = i < LENGTH(bad);
+		one.name = is_bad ? bad[i] : good[i - LENGTH(bad)];
+		for (int kind = 0; kind < 3; kind++) {
+			struct listed_file three[] = {links[0], links[1], one};
+			struct file_list out, t = tree;
+			three[2].target = "x";
+			t.files = t.folders = &one;
+			t.nfiles = kind == 0;
+			t.nfolders = kind == 1;
+			t.links = three;
+			t.nlinks = kind == 2 ? 3 : 2;
+			assert_int_equal(list_and_back(&t, &out), is_bad ? -1 : 0);
+			if (!is_bad)
+				file_list_release(&out);
+			else if (i < 2)
+				assert_true(last.code == ERR_DISAGREE &&
+				            strstr(last.text, one.name));
+			else
+				assert_int_equal(last.code, ERR_INTEGRITY);
+		}
+	}
 }
 
 TEST(gathered_files_are_base_names)

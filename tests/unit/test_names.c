@@ -243,6 +243,7 @@ static void put_list(struct buf *b, size_t i, int names)
 	buf_put_u32(b, 1);
 	put_entry(b, i);
 	buf_put_u64(b, 5);
+	buf_put_u32(b, 0);
 }
 
 TEST(files_from_peers)
@@ -288,7 +289,7 @@ TEST(gathered_files_from_peers)
 TEST(gathered_folders_from_peers)
 {
 	for (size_t i = 0; i < NAMES; i++)
-		for (int folder = 0; folder < 2; folder++) {
+		for (int kind = 0; kind < 3; kind++) { /* of a file, a folder, a symbolic link */
 			struct err err = {0};
 			struct rank_files s;
 			struct buf b;
@@ -296,17 +297,22 @@ TEST(gathered_folders_from_peers)
 			buf_put_str(&b, "node");
 			buf_put_u8(&b, format_raw.number);
 			buf_put_u8(&b, 2);
-			buf_put_u32(&b, folder ? 2 : 1);
+			buf_put_u32(&b, kind == 1 ? 2 : 1);
 			buf_put_u16(&b, 0);
 			buf_put_str(&b, "");
 			buf_put_u16(&b, 0755);
 			buf_put_u64(&b, 0);
-			if (folder)
+			if (kind == 1)
 				put_entry(&b, i);
-			buf_put_u32(&b, folder ? 0 : 1);
-			if (!folder) {
+			buf_put_u32(&b, kind == 0);
+			if (kind == 0) {
 				put_entry(&b, i);
 				buf_put_u64(&b, 5);
+			}
+			buf_put_u32(&b, kind == 2);
+			if (kind == 2) {
+				put_entry(&b, i);
+				buf_put_str(&b, "x");
 			}
 			struct view v = view_of(b.data, b.len);
 			int ret = rank_files_get(&v, &s, 1, &err);

@@ -591,7 +591,7 @@ TEST_WITH(test_foreign_links, NULL, empty_folder)
 		assert_refused("link", force,
 		               "is a symbolic link of user 12345, which is not followed");
 	assert_refused("mine", true, "mine: is a symbolic link of user 12345");
-	assert_int_equal(outfile_probe(&f, "link", 0, true, &exists, &err), -1);
+	assert_int_equal(outfile_probe(&f, "link", 0, NULL, true, &exists, &err), -1);
 	assert_int_equal(err.code, ERR_OUTPUT);
 	err_clear(&err);
 	assert_int_equal(outfile_put("link", content, NEW_LEN, &err), -1);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "lib/base/path.h"
+#include "lib/base/text.h"
 #include "lib/coll/agreement/agree_wire.h"
 
 #define MODE_BITS   0777u
@@ -14,11 +15,13 @@
 #define RANGE_BYTES 16
 
 enum { NAMES_NONE, NAMES_FLAT, NAMES_TREE };
+enum entries { FILES, FOLDERS, LINKS };
 
 static void release_files(struct listed_file *files, int n)
 {
 	for (int i = 0; i < n; i++) {
 		free(files[i].name);
+		free(files[i].target);
 		sparse_release(&files[i].data);
 	}
 	free(files);
@@ -28,6 +31,7 @@ void file_list_release(struct file_list *l)
 {
 	release_files(l->files, l->nfiles);
 	release_files(l->folders, l->nfolders);
+	release_files(l->links, l->nlinks);
 	*l = (struct file_list){0};
 }
 
@@ -51,7 +55,7 @@ static void put_data(struct buf *b, const struct listed_file *f)
 
 /* Names are sorted. A name is encoded as the length of the prefix that it shares with the previous
  * name, and the rest. */
-static void put_files(struct buf *b, const struct listed_file *files, int n, bool folders)
+static void put_files(struct buf *b, const struct listed_file *files, int n, enum entries kind)
 {
 	const char *before = "";
 	for (int i = 0; i < n; i++) {
@@ -65,8 +69,10 @@ static void put_files(struct buf *b, const struct listed_file *files, int n, boo
 		                          (f->data.sparse ? MODE_SPARSE : 0) |
 		                          (f->linked ? MODE_LINKED : 0)));
 		buf_put_u64(b, (uint64_t)f->mtime);
-		if (!folders)
+		if (kind == FILES)
 			put_data(b, f);
+		else if (kind == LINKS)
+			buf_put_str(b, f->target);
 		before = f->name;
 	}
 }
@@ -76,18 +82,20 @@ void file_list_put(struct buf *b, const struct file_list *l)
 	buf_put_u8(b, l->format->number);
 	buf_put_u8(b, l->tree ? NAMES_TREE : l->folder ? NAMES_FLAT : NAMES_NONE);
 	buf_put_u32(b, (uint32_t)l->nfolders);
-	put_files(b, l->folders, l->nfolders, true);
+	put_files(b, l->folders, l->nfolders, FOLDERS);
 	buf_put_u32(b, (uint32_t)l->nfiles);
-	put_files(b, l->files, l->nfiles, false);
+	put_files(b, l->files, l->nfiles, FILES);
+	buf_put_u32(b, (uint32_t)l->nlinks);
+	put_files(b, l->links, l->nlinks, LINKS);
 }
 
 /* ---- in ---- */
 
-static int check_name(const char *name, int names, bool folder, struct err *err)
+static int check_name(const char *name, int names, enum entries kind, struct err *err)
 {
 	if (names != NAMES_TREE)
 		return path_check_plain(name, ERR_DISAGREE, err);
-	return folder && !*name ? 0 : path_check_below(name, ERR_DISAGREE, err);
+	return kind == FOLDERS && !*name ? 0 : path_check_below(name, ERR_DISAGREE, err);
 }
 
 /* Decode a name, given the previous one in @name, and store it there. */
@@ -143,9 +151,20 @@ static int get_data(struct view *v, struct listed_file *out, uint32_t i, unsigne
 	return 0;
 }
 
+static int get_target(struct view *v, struct listed_file *f, struct err *err)
+{
+	const size_t n = view_u16(v);
+	const uint8_t *target = view_bytes(v, n);
+	if (!target || n >= PATH_MAX || memchr(target, '\0', n))
+		return malformed(err, WIRE_BOTH, "link");
+	if (!(f->target = err_strndup((const char *)target, n, "a path", err)))
+		return -1;
+	return path_check_link(f->name, f->target, ERR_DISAGREE, err);
+}
+
 /* Fill @out with @n entries. *count: the number of entries filled, also on failure. */
-static int get_files(struct view *v, int names, bool folders, struct listed_file *out, uint32_t n,
-                     int *count, struct err *err)
+static int get_files(struct view *v, int names, enum entries kind, struct listed_file *out,
+                     uint32_t n, int *count, struct err *err)
 {
 	char name[PATH_MAX] = "";
 	uint64_t sum = 0, text = 0;
@@ -155,7 +174,7 @@ static int get_files(struct view *v, int names, bool folders, struct listed_file
 		if (get_name(v, name, err) < 0)
 			return -1;
 		text += strlen(name);
-		if (check_name(name, names, folders, err) < 0)
+		if (check_name(name, names, kind, err) < 0)
 			return -1;
 		if (text > FILE_LIST_NAMES_MAX)
 			return malformed(err, WIRE_BOTH, "names");
@@ -164,9 +183,11 @@ static int get_files(struct view *v, int names, bool folders, struct listed_file
 			return -1;
 		++*count;
 		const unsigned mode = view_u16(v);
-		f->mode = mode & ~(folders ? 0 : MODE_SPARSE | MODE_LINKED);
+		f->mode = mode & ~(kind == FILES ? MODE_SPARSE | MODE_LINKED : 0);
 		f->mtime = (int64_t)view_u64(v);
-		if (!folders && get_data(v, out, i, mode, names, &ranges, err) < 0)
+		if (kind == FILES && get_data(v, out, i, mode, names, &ranges, err) < 0)
+			return -1;
+		if (kind == LINKS && get_target(v, f, err) < 0)
 			return -1;
 		if (v->failed || (f->mode > MODE_BITS && f->mode != MODE_NONE) ||
 		    __builtin_add_overflow(sum, f->bytes, &sum) || sum > INT64_MAX)
@@ -183,8 +204,9 @@ static int compare_names(const void *a, const void *b)
 int file_list_twice(const struct file_list *l, const char **twice, struct err *err)
 {
 	size_t n = 0;
-	const char **names = err_calloc((size_t)l->nfiles + (size_t)l->nfolders + 1, sizeof *names,
-	                                "file names", err);
+	const char **names =
+	        err_calloc((size_t)l->nfiles + (size_t)l->nfolders + (size_t)l->nlinks + 1,
+	                   sizeof *names, "file names", err);
 	*twice = NULL;
 	if (!names)
 		return -1;
@@ -192,6 +214,8 @@ int file_list_twice(const struct file_list *l, const char **twice, struct err *e
 		names[n++] = l->files[i].name;
 	for (int i = 0; i < l->nfolders; i++)
 		names[n++] = l->folders[i].name;
+	for (int i = 0; i < l->nlinks; i++)
+		names[n++] = l->links[i].name;
 	qsort(names, n, sizeof *names, compare_names);
 	for (size_t i = 1; i < n && !*twice; i++)
 		if (strcmp(names[i - 1], names[i]) == 0)
@@ -208,9 +232,53 @@ static int all_differ(const struct file_list *l, struct err *err)
 	return twice ? malformed(err, WIRE_BOTH, "name") : 0;
 }
 
+/* Is one of the folders in which @name lies one of the @n links, which are sorted? */
+static int check_folders(const char *name, const char *const *links, size_t n, struct err *err)
+{
+	char folder[PATH_MAX], shown[300];
+	for (const char *p = name; (p = strchr(p, '/')); p++) {
+		const char *key = folder;
+		memcpy(folder, name, (size_t)(p - name));
+		folder[p - name] = '\0';
+		if (bsearch(&key, links, n, sizeof *links, compare_names))
+			return err_set(err, ERR_DISAGREE,
+			               "'%s' lies below a symbolic link of the same list",
+			               text_escape(shown, sizeof shown, name));
+	}
+	return 0;
+}
+
+static int check_below_links(const struct listed_file *files, int nfiles, const char *const *links,
+                             size_t n, struct err *err)
+{
+	for (int i = 0; i < nfiles; i++)
+		if (check_folders(files[i].name, links, n, err) < 0)
+			return -1;
+	return 0;
+}
+
+/* No name may lead through a link. */
+static int check_links(const struct file_list *l, struct err *err)
+{
+	const size_t n = (size_t)l->nlinks;
+	const char **links = n ? err_calloc(n, sizeof *links, "file names", err) : NULL;
+	if (!links)
+		return n ? -1 : 0;
+	for (size_t i = 0; i < n; i++)
+		links[i] = l->links[i].name;
+	qsort(links, n, sizeof *links, compare_names);
+	int ret = check_below_links(l->files, l->nfiles, links, n, err);
+	if (ret == 0)
+		ret = check_below_links(l->folders, l->nfolders, links, n, err);
+	if (ret == 0)
+		ret = check_below_links(l->links, l->nlinks, links, n, err);
+	free(links);
+	return ret;
+}
+
 /* Decode a list and its length. */
-static int get_list(struct view *v, int names, bool folders, struct listed_file **files, int *count,
-                    struct err *err)
+static int get_list(struct view *v, int names, enum entries kind, struct listed_file **files,
+                    int *count, struct err *err)
 {
 	uint32_t n = view_u32(v);
 	if (v->failed || n > view_left(v) / ENTRY_BYTES)
@@ -218,7 +286,7 @@ static int get_list(struct view *v, int names, bool folders, struct listed_file 
 	*files = err_calloc((size_t)n + 1, sizeof **files, "the root's files", err);
 	if (!*files)
 		return -1;
-	return get_files(v, names, folders, *files, n, count, err);
+	return get_files(v, names, kind, *files, n, count, err);
 }
 
 int file_list_get(struct view *v, struct file_list *l, struct err *err)
@@ -231,10 +299,12 @@ int file_list_get(struct view *v, struct file_list *l, struct err *err)
 	l->format = format;
 	l->folder = names != NAMES_NONE;
 	l->tree = names == NAMES_TREE;
-	if (get_list(v, (int)names, true, &l->folders, &l->nfolders, err) == 0 &&
-	    get_list(v, (int)names, false, &l->files, &l->nfiles, err) == 0 &&
-	    all_differ(l, err) == 0) {
-		if (l->tree || (!l->nfolders && l->nfiles > 0 && (l->folder || l->nfiles == 1)))
+	if (get_list(v, (int)names, FOLDERS, &l->folders, &l->nfolders, err) == 0 &&
+	    get_list(v, (int)names, FILES, &l->files, &l->nfiles, err) == 0 &&
+	    get_list(v, (int)names, LINKS, &l->links, &l->nlinks, err) == 0 &&
+	    all_differ(l, err) == 0 && check_links(l, err) == 0) {
+		if (l->tree ||
+		    (!l->nfolders && !l->nlinks && l->nfiles > 0 && (l->folder || l->nfiles == 1)))
 			return 0;
 		malformed(err, WIRE_BOTH, "files");
 	}
@@ -258,7 +328,7 @@ void rank_files_put(struct buf *b, const struct rank_files *s)
 /* Is it a folder, with its top, for one vector, or a file for each of @n? */
 static int check_gathered(const struct file_list *l, int n, struct err *err)
 {
-	if (l->nfolders ? n != 1 || *l->folders[0].name : l->nfiles != n)
+	if (l->nfolders ? n != 1 || *l->folders[0].name : l->nfiles != n || l->nlinks)
 		return malformed(err, WIRE_BOTH, "source");
 	for (int i = 0; i < l->nfiles && !l->nfolders; i++)
 		if (strchr(l->files[i].name, '/')) /* says why */

@@ -29,6 +29,7 @@ struct listed_file {
 	int to;
 	bool equal;         /* gather --update: the root has it */
 	struct sparse data; /* owned */
+	char *target;       /* of a symbolic link; malloced */
 };
 struct file_list {
 	const struct format *format;
@@ -40,6 +41,8 @@ struct file_list {
 	struct listed_file
 	        *folders; /* of a tree; each is before its contents; "": the top folder */
 	int nfolders;
+	struct listed_file *links; /* of a tree: symbolic links that stay in it */
+	int nlinks;
 };
 void file_list_release(struct file_list *);
 /* Bytes that are sent of a file: those that are not in holes. */
@@ -51,7 +54,8 @@ static inline uint64_t listed_bytes(const struct listed_file *f)
 int file_list_twice(const struct file_list *, const char **twice, struct err *err);
 void file_list_put(struct buf *, const struct file_list *);
 /* Decode a list. With `folder`, each name must be plain (path_is_plain) or, with `tree`, a path
- * below the folder (path_is_below); else ERR_DISAGREE. All names must differ. */
+ * below the folder (path_is_below), and no path may have a link as a folder; links must stay in the
+ * folder (path_link_stays); else ERR_DISAGREE. All names must differ. */
 int file_list_get(struct view *, struct file_list *, struct err *err);
 
 /* The files that a rank contributes to a gather, and its host. */

@@ -97,13 +97,15 @@ static int list_names(struct collective *c, struct err *err)
 {
 	const struct file_list *l = &c->agreed.root_files;
 	struct deletes *d = &c->transfer.deletes;
-	const size_t n = (size_t)l->nfiles + (size_t)l->nfolders + 1;
+	const size_t n = (size_t)l->nfiles + (size_t)l->nfolders + (size_t)l->nlinks + 1;
 	if (!(d->names = err_calloc(n, sizeof *d->names, "the names of the files", err)))
 		return -1;
 	for (int f = 0; f < l->nfiles; f++)
 		d->names[d->nnames++] = l->files[f].name;
 	for (int f = 0; f < l->nfolders; f++)
 		d->names[d->nnames++] = l->folders[f].name;
+	for (int f = 0; f < l->nlinks; f++)
+		d->names[d->nnames++] = l->links[f].name;
 	qsort(d->names, d->nnames, sizeof *d->names, by_name);
 	return 0;
 }
@@ -174,7 +176,7 @@ static int check(const struct collective *c, const char *path, struct err *err)
 	if (!l->tree)
 		return err_rank(err, ERR_USAGE, c->agreed.root,
 		                "--delete: the input is a file: name a folder, or remove it");
-	if (!l->nfiles && !c->request->force)
+	if (!l->nfiles && !l->nlinks && !c->request->force)
 		return err_rank(err, ERR_USAGE, c->agreed.root,
 		                "--delete: the input has no files, so all of the copies would be "
 		                "deleted: check its name, or give --force");
@@ -199,7 +201,8 @@ struct finding {
 static int find(void *ctx, struct err *err)
 {
 	struct finding *f = ctx;
-	const struct extra_rules rules = {is_listed, is_protected, is_shut, may_enter, f->c};
+	const struct extra_rules rules = {is_listed, is_protected,         is_shut,
+	                                  may_enter, f->c->request->links, f->c};
 	return extras_find(&f->c->transfer.deletes.extras, f->c->transfer.output, &rules, &f->ended,
 	                   err);
 }

@@ -52,6 +52,7 @@ static struct input_source source_of(struct collective *c, bool raw_file)
 	                             .raw_file = raw_file,
 	                             .heads_only = r->dry_run,
 	                             .parts = r->consolidate,
+	                             .links = r->links,
 	                             .none = request_gathers_files(r),
 	                             .memory = r->settings.memory,
 	                             .job = c->life->job,
@@ -428,6 +429,27 @@ static int list_folders(struct file_list *l, const struct dataset *d, struct err
 	return 0;
 }
 
+static int list_symlinks(struct file_list *l, const struct dataset *d, struct err *err)
+{
+	if (!(l->links = err_calloc((size_t)d->nlinks + 1, sizeof *l->links, "the symbolic links",
+	                            err)))
+		return -1;
+	for (int i = 0; i < d->nlinks; i++) {
+		const struct dataset_link *from = &d->links[i];
+		struct listed_file *to = &l->links[l->nlinks++];
+		*to = files_describe(err_strdup(from->name, "a path", err), 0, &from->was);
+		to->target = to->name ? err_strdup(from->target, "a path", err) : NULL;
+		if (!to->target)
+			return -1;
+	}
+	return 0;
+}
+
+static int list_tree(struct file_list *l, const struct dataset *d, struct err *err)
+{
+	return list_folders(l, d, err) < 0 ? -1 : list_symlinks(l, d, err);
+}
+
 /* With --include or --exclude the root writes new files: their headers are in the sink. */
 static int list_selected(const struct collective *c, struct file_list *l, struct err *err)
 {
@@ -459,20 +481,29 @@ static int list_files(const struct collective *c, struct file_list *l, struct er
 	return 0;
 }
 
+/* Number @i of the files, then the folders, then the links. */
+static const struct listed_file *listed_entry(const struct file_list *l, int i)
+{
+	if (i < l->nfiles)
+		return &l->files[i];
+	i -= l->nfiles;
+	return i < l->nfolders ? &l->folders[i] : &l->links[i - l->nfolders];
+}
+
 /* Other ranks take no names that are longer. */
 static int check_lengths(const struct file_list *l, const char *folder, struct err *err)
 {
 	size_t all = 0;
-	for (int i = 0; i < l->nfiles + l->nfolders; i++) {
-		const bool file = i < l->nfiles;
-		const char *name = file ? l->files[i].name : l->folders[i - l->nfiles].name;
+	for (int i = 0; i < l->nfiles + l->nfolders + l->nlinks; i++) {
+		const struct listed_file *f = listed_entry(l, i);
+		const char *name = f->name;
 		const size_t n = strlen(name);
 		if (n > FILE_LIST_NAME_MAX)
 			return err_set(err, ERR_INPUT,
 			               "%s: %.100s...%s has a path of %zu bytes in this folder: "
 			               "expected at most %d",
 			               folder, name, path_name(name), n, FILE_LIST_NAME_MAX);
-		all += n;
+		all += n + (f->target ? strlen(f->target) : 0);
 	}
 	if (all <= FILE_LIST_NAMES_MAX)
 		return 0;
@@ -500,7 +531,7 @@ int files_list_tree(const struct collective *c, struct file_list *l, struct err 
 	*l = (struct file_list){.format = &format_raw, .folder = true, .tree = true};
 	if (!(l->files = err_calloc((size_t)d->nfiles + 1, sizeof *l->files, "the files", err)))
 		return -1;
-	return list_folders(l, d, err) < 0 || list_files(c, l, err) < 0
+	return list_tree(l, d, err) < 0 || list_files(c, l, err) < 0
 	               ? -1
 	               : check_lengths(l, d->path, err);
 }
@@ -520,7 +551,7 @@ static int vectors_of_bytes(struct collective *c, struct err *err)
 	                        .tree = d->tree};
 	if (!(l->files = err_calloc(n, sizeof *l->files, "the files", err)))
 		return -1;
-	if ((d->tree && list_folders(l, d, err) < 0) ||
+	if ((d->tree && list_tree(l, d, err) < 0) ||
 	    (t->selected ? list_selected : list_files)(c, l, err) < 0 || check_names(l, err) < 0 ||
 	    check_lengths(l, d->path, err) < 0)
 		return -1;

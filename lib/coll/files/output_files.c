@@ -153,6 +153,8 @@ static int check_hidden(const struct file_list *t, int root, const char *path, s
 	const char *name = find_hidden(t->files, t->nfiles);
 	if (!name)
 		name = find_hidden(t->folders, t->nfolders);
+	if (!name)
+		name = find_hidden(t->links, t->nlinks);
 	if (!name || beneath_is_own(path))
 		return 0;
 	return err_rank(err, ERR_DISAGREE, root,
@@ -189,12 +191,26 @@ static int name_in_tree(struct collective *c, const struct listed_file *f, const
 	return file;
 }
 
+static int name_symlink(struct collective *c, const struct listed_file *f, const char *top,
+                        const char *rest, struct err *err)
+{
+	const struct sink_attributes as = files_attributes(c, f);
+	char *name = path_in(rest, f->name, err);
+	int file = name ? sink_add_symlink_below(c->transfer.sink, top, name, f->target, &as, err)
+	                : -1;
+	free(name);
+	return file < 0 ? -1 : 0;
+}
+
 int files_name_tree(struct collective *c, const struct file_list *t, int rank, const char *top,
                     const char *rest, struct err *err)
 {
 	const int first = sink_files(c->transfer.sink);
 	char *path = path_in(top, rest, err);
 	int ret = path ? check_hidden(t, rank, path, err) : -1;
+	if (ret == 0 && t->nlinks && !c->request->links)
+		ret = err_rank(err, ERR_INTEGRITY, rank,
+		               "symbolic links in its list of files, without --links");
 	free(path);
 	for (int i = 0; ret == 0 && i < t->nfolders; i++)
 		ret = name_folder(c, &t->folders[i], top, rest, err);
@@ -207,6 +223,8 @@ int files_name_tree(struct collective *c, const struct file_list *t, int rank, c
 		if (rank == c->agreed.rank)
 			leave_input(c, f, file);
 	}
+	for (int i = 0; ret == 0 && i < t->nlinks; i++)
+		ret = name_symlink(c, &t->links[i], top, rest, err);
 	return ret < 0 ? -1 : first;
 }
 
@@ -407,6 +425,8 @@ static int make_sink(struct collective *c, struct err *err)
 	c->transfer.sink = sink_new(!c->request->no_sync, c->request->force, err);
 	if (c->transfer.sink && c->request->resume)
 		sink_resume(c->transfer.sink);
+	if (c->transfer.sink && c->request->links)
+		sink_replace_symlinks(c->transfer.sink);
 	return c->transfer.sink ? 0 : -1;
 }
 

@@ -58,6 +58,7 @@ static void list_outputs(struct collective *c, int n)
 	for (int f = 0; f < n; f++)
 		p->outputs[p->noutputs++] =
 		        (struct coll_planned_output){.path = sink_path(sink, f),
+		                                     .points_to = sink_points_to(sink, f),
 		                                     .fate = sink_fate(sink, f),
 		                                     .sized = !sink_is_packed(sink, f),
 		                                     .bytes = sink_size(sink, f)};

@@ -90,6 +90,7 @@ int inputs_open(struct dataset *d, const char *path, const struct input_source *
 	                                    .heads_only = in->heads_only,
 	                                    .pieces = in->pieces,
 	                                    .parts = in->parts,
+	                                    .links = in->links,
 	                                    .memory = in->memory};
 
 	if (dataset_open(d, path, &from, err) == 0)

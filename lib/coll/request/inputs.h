@@ -26,6 +26,7 @@ struct input_source {
 	bool heads_only; /* as in dataset.h */
 	bool pieces;     /* as in dataset.h */
 	bool parts;      /* as in dataset.h */
+	bool links;      /* as in dataset.h */
 	bool none;       /* of a folder: no pattern of include need match a file */
 	uint64_t memory; /* --memory */
 	struct job *job; /* its loop runs while a pipe is awaited or an archive is unpacked; NULL:

@@ -332,8 +332,12 @@ static int check_files(const struct coll_request *r, struct err *err)
 	if (r->deletes && !r->files.raw_file)
 		return err_set(err, ERR_USAGE,
 		               "--delete: needs --raw-file, and a folder as input and output");
-	if (r->deletes && r->each)
-		return err_set(err, ERR_USAGE, "--delete: takes one folder: remove --each");
+	if (r->links && !r->files.raw_file)
+		return err_set(err, ERR_USAGE,
+		               "--links: needs --raw-file, and a folder as input and output");
+	if ((r->deletes || r->links) && r->each)
+		return err_set(err, ERR_USAGE, "%s: takes one folder: remove --each",
+		               r->deletes ? "--delete" : "--links");
 	const char *compares = request_compares(r);
 	if (compares && !r->files.raw_file &&
 	    (r->files.ninclude || r->files.nexclude || r->output_dtype))

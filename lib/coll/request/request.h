@@ -83,6 +83,7 @@ struct coll_request {
 	bool resume;   /* broadcast of files: outputs are written to parts (part.h), and what all
 	                  ranks' parts have is not sent */
 	bool deletes;  /* broadcast of a folder: remove what it does not have from the outputs */
+	bool links;    /* broadcast and gather of folders: copy symbolic links that stay in them */
 	bool checksum; /* with update: compare digests, and not sizes and times */
 	bool force;    /* replace the target of an output that is a symbolic link; replace existing
 	                  files whose names another rank chooses */

@@ -115,6 +115,10 @@ S(FILES, "delete", 0, NULL, FLAG, deletes, FOR_UPDATE,
   "with --raw-file and a folder, remove from the output folder the files and folders that the "
   "root's folder does not have, once all ranks have the copy",
   .agree = FOR_UPDATE)
+S(FILES, "links", 0, NULL, FLAG, links, FOR_COPIES,
+  "with --raw-file and a folder, copy symbolic links as links, if their targets stay in it; others "
+  "are skipped, with a message",
+  .agree = FOR_COPIES)
 S(FILES, "no-digest-cache", 0, NULL, FLAG, no_digest_cache, FOR_COPIES,
   "read files whose digests an earlier job has stored in ~/.cache/collctl/digests, too, and store "
   "none")

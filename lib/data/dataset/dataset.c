@@ -130,6 +130,11 @@ void dataset_close(struct dataset *d)
 	}
 	for (int i = 0; i < d->nfolders; i++)
 		free(d->folders[i].name);
+	for (int i = 0; i < d->nlinks; i++) {
+		free(d->links[i].name);
+		free(d->links[i].target);
+	}
+	free(d->links);
 	free(d->folders);
 	free(d->files);
 	free(d->tensors);

@@ -96,6 +96,14 @@ struct dataset {
 		struct stat was;
 	} * folders;
 	int nfolders;
+	/* With dataset_source.links: its symbolic links that stay in it (path_link_stays), sorted.
+	 */
+	bool keeps_links;
+	struct dataset_link {
+		char *name, *target;
+		struct stat was;
+	} * links;
+	int nlinks;
 	struct dataset_patterns names; /* of a tree: which are chosen; borrowed */
 	/* Values of a torch file that are no tensors, in the file's order. Outputs lack them. */
 	struct dataset_value {
@@ -133,6 +141,9 @@ struct dataset_source {
 	 * other entry, which is skipped, with the reason: "is a symbolic link". NULL: folders are
 	 * refused. */
 	void (*skip)(void *ctx, const char *path, const char *why);
+	/* With raw_file and a folder: symbolic links whose targets stay in the folder are not
+	 * skipped. ERR_USAGE: the input is no folder. */
+	bool links;
 	/* With raw_file: which files of a folder to read, with the folders in which they are; NULL:
 	 * all. ERR_USAGE: a pattern of include matches nothing, without `none`; the input is no
 	 * folder. */

@@ -134,6 +134,11 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 		return -1;
 	if (src->raw_file && src->skip && !pipe && path_is_folder(path))
 		return dataset_open_tree(d, src, err);
+	if (src->links)
+		return err_set(err, ERR_USAGE,
+		               "%s: --links copies the symbolic links of a folder, and this is a "
+		               "file: name a folder, or remove --links",
+		               d->path);
 	if (src->raw_file && src->names && (src->names->ninclude || src->names->nexclude))
 		return err_set(
 		        err, ERR_USAGE,

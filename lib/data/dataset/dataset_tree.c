@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,6 +107,36 @@ static int add_file(struct dataset *d, int fd, const char *path, const char *nam
 	return 0;
 }
 
+static int add_link(struct dataset *d, const char *name, const char *target, const struct stat *st,
+                    struct err *err)
+{
+	struct dataset_link *links =
+	        err_grow(d->links, (size_t)d->nlinks, sizeof *links, "the symbolic links", err);
+	if (!links)
+		return -1;
+	d->links = links;
+	struct dataset_link *l = &links[d->nlinks++];
+	*l = (struct dataset_link){.was = *st};
+	l->name = err_strdup(name, "a path", err);
+	l->target = l->name ? err_strdup(target, "a path", err) : NULL;
+	return l->target ? 0 : -1;
+}
+
+/* Add the symbolic link @entry of the folder @parent, or skip it. */
+static int take_link(struct tree *t, int parent, const char *entry, const char *path,
+                     const char *name, const struct stat *st, struct err *err)
+{
+	char target[PATH_MAX], why[400];
+	if (entry_read_link(parent, entry, target) < 0)
+		return err_errno(err, ERR_INPUT, "%s: cannot read the symbolic link", path);
+	if (path_link_stays(name, target))
+		return add_link(t->dataset, name, target, st, err);
+	snprintf(why, sizeof why,
+	         "is a symbolic link to '%.300s', which may lead out of the folder", target);
+	t->source->skip(t->source->ctx, path, why);
+	return 0;
+}
+
 /* Why is an entry of a folder left out? NULL: it is not. */
 static const char *reason_to_skip(const struct stat *st)
 {
@@ -128,6 +159,8 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 	           (!is_included(t->dataset, name, S_ISDIR(st.st_mode), t->used) &&
 	            !S_ISDIR(st.st_mode))) {
 		ret = 0;
+	} else if (S_ISLNK(st.st_mode) && t->dataset->keeps_links) {
+		ret = take_link(t, parent, entry, path, name, &st, err);
 	} else if (reason_to_skip(&st)) {
 		t->source->skip(t->source->ctx, path, reason_to_skip(&st));
 		ret = 0;
@@ -145,11 +178,11 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 }
 
 /* Forget the last folder if it is not included, and holds nothing that is: before it there were
- * @nfolders and @nfiles. */
-static void drop_hollow(struct dataset *d, int nfolders, int nfiles)
+ * @nfolders, and @others files and links. */
+static void drop_hollow(struct dataset *d, int nfolders, int others)
 {
 	struct dataset_folder *f = &d->folders[nfolders];
-	if (d->nfolders != nfolders + 1 || d->nfiles != nfiles || !*f->name ||
+	if (d->nfolders != nfolders + 1 || d->nfiles + d->nlinks != others || !*f->name ||
 	    is_included(d, f->name, true, NULL))
 		return;
 	free(f->name);
@@ -159,7 +192,8 @@ static void drop_hollow(struct dataset *d, int nfolders, int nfiles)
 /* Add the folder @fd and its contents. Takes ownership of @fd. */
 static int walk(struct tree *t, int fd, const char *name, struct err *err)
 {
-	const int nfolders = t->dataset->nfolders, nfiles = t->dataset->nfiles;
+	const int nfolders = t->dataset->nfolders;
+	const int others = t->dataset->nfiles + t->dataset->nlinks;
 	struct dirent **list = NULL;
 	int ret = add_folder(t->dataset, fd, name, err), n = 0;
 	if (ret == 0 && (n = scandirat(fd, ".", &list, is_entry, entry_by_bytes)) < 0)
@@ -173,7 +207,7 @@ static int walk(struct tree *t, int fd, const char *name, struct err *err)
 	free(list);
 	close(fd);
 	if (ret == 0)
-		drop_hollow(t->dataset, nfolders, nfiles);
+		drop_hollow(t->dataset, nfolders, others);
 	return ret;
 }
 
@@ -213,11 +247,18 @@ static int by_folder_name(const void *a, const void *b)
 	              ((const struct dataset_folder *)b)->name);
 }
 
+static int by_link_name(const void *a, const void *b)
+{
+	return strcmp(((const struct dataset_link *)a)->name,
+	              ((const struct dataset_link *)b)->name);
+}
+
 int dataset_open_tree(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
 	struct tree t = {d, source, NULL};
 	int fd = io_retry(open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	d->tree = true;
+	d->keeps_links = source->links;
 	if (source->names)
 		d->names = *source->names;
 	if (fd < 0)
@@ -239,6 +280,8 @@ int dataset_open_tree(struct dataset *d, const struct dataset_source *source, st
 		qsort(d->files, (size_t)d->nfiles, sizeof *d->files, by_name);
 	if (d->nfolders > 1)
 		qsort(d->folders, (size_t)d->nfolders, sizeof *d->folders, by_folder_name);
+	if (d->nlinks > 1)
+		qsort(d->links, (size_t)d->nlinks, sizeof *d->links, by_link_name);
 	return 0;
 }
 
@@ -256,8 +299,25 @@ static const struct dataset_folder *find_folder(const struct dataset *d, const c
 	return bsearch(&key, d->folders, (size_t)d->nfolders, sizeof key, by_folder_name);
 }
 
-/* Does the folder @entry of @fd hold a file that is not temporary? */
-static bool holds_files(int fd, const char *entry)
+static const struct dataset_link *find_link(const struct dataset *d, const char *name)
+{
+	const struct dataset_link key = {.name = (char *)name};
+	return d->nlinks ? bsearch(&key, d->links, (size_t)d->nlinks, sizeof key, by_link_name)
+	                 : NULL;
+}
+
+/* Is the entry, which is @name of the tree, of no interest? */
+static bool is_skipped(const struct dataset *d, int fd, const char *entry, const char *name,
+                       const struct stat *st)
+{
+	char target[PATH_MAX];
+	if (!S_ISLNK(st->st_mode) || !d->keeps_links)
+		return reason_to_skip(st) != NULL;
+	return entry_read_link(fd, entry, target) < 0 || !path_link_stays(name, target);
+}
+
+/* Does the folder @entry of @fd hold a file, or a link that counts, which is not temporary? */
+static bool holds_files(const struct dataset *d, int fd, const char *entry)
 {
 	struct dirent **list = NULL;
 	struct stat st;
@@ -266,7 +326,7 @@ static bool holds_files(int fd, const char *entry)
 	const int n = in < 0 ? 0 : scandirat(in, ".", &list, is_entry, NULL);
 	for (int i = 0; i < n; i++) {
 		any |= fstatat(in, list[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		       S_ISREG(st.st_mode);
+		       (S_ISREG(st.st_mode) || (d->keeps_links && S_ISLNK(st.st_mode)));
 		free(list[i]);
 	}
 	free(list);
@@ -281,12 +341,14 @@ static int look_at(const struct dataset *d, int fd, const char *entry, const cha
                    struct err *err)
 {
 	struct stat st;
-	if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) || reason_to_skip(&st))
+	if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) || is_skipped(d, fd, entry, name, &st))
 		return 0;
 	const bool folder = S_ISDIR(st.st_mode);
 	if (is_excluded(d, name, folder, NULL) || !is_included(d, name, folder, NULL))
 		return 0;
-	if (folder ? find_folder(d, name) || !holds_files(fd, entry) : find_file(d, name) != NULL)
+	if (folder                ? find_folder(d, name) || !holds_files(d, fd, entry)
+	    : S_ISLNK(st.st_mode) ? find_link(d, name) != NULL
+	                          : find_file(d, name) != NULL)
 		return 0;
 	char *path = path_join(d->path, name, err);
 	if (path)
@@ -317,6 +379,19 @@ static int look_into(const struct dataset *d, const struct dataset_folder *f, st
 	return ret;
 }
 
+static int look_at_link(const struct dataset *d, const struct dataset_link *l, struct err *err)
+{
+	char target[PATH_MAX], *path = path_join(d->path, l->name, err);
+	const bool read = path && entry_read_link(AT_FDCWD, path, target) == 0;
+	int ret = path ? 0 : -1;
+	if (path && !read && errno != EINVAL)
+		ret = err_errno(err, ERR_INPUT, "%s: was removed while the folder was read", path);
+	else if (path && (!read || strcmp(target, l->target) != 0))
+		ret = err_set(err, ERR_INPUT, "%s: was replaced while the folder was read", path);
+	free(path);
+	return ret;
+}
+
 int dataset_tree_unchanged(const struct dataset *d, struct err *err)
 {
 	struct stat st;
@@ -329,6 +404,9 @@ int dataset_tree_unchanged(const struct dataset *d, struct err *err)
 			return err_set(err, ERR_INPUT, "%s: was replaced while the folder was read",
 			               f->path);
 	}
+	for (int i = 0; i < d->nlinks; i++)
+		if (look_at_link(d, &d->links[i], err) < 0)
+			return -1;
 	for (int i = 0; i < d->nfolders; i++)
 		if (look_into(d, &d->folders[i], err) < 0)
 			return -1;

@@ -85,6 +85,14 @@ static enum found enter(struct search *s, int parent, const char *name, const ch
 	return add(s, path, &st, err);
 }
 
+/* May the symbolic link @name of the folder @fd be removed? */
+static bool may_go(const struct search *s, int fd, const char *name, const char *path)
+{
+	char target[PATH_MAX];
+	return s->rules->links && entry_read_link(fd, name, target) == 0 &&
+	       path_link_stays(path, target);
+}
+
 static enum found take(struct search *s, int fd, const char *folder, const char *name, int depth,
                        struct err *err)
 {
@@ -93,13 +101,14 @@ static enum found take(struct search *s, int fd, const char *folder, const char 
 		return STAYS;
 	if (fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? GOES : refuse(s, folder, "examine all of", err);
-	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
+	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 		return STAYS;
 	char *path = path_join(folder, name, err);
 	enum found found = path ? STAYS : FAILED;
 	if (path && S_ISDIR(st.st_mode))
 		found = enter(s, fd, name, path, depth, err);
-	else if (path && !s->rules->listed(s->rules->ctx, path) &&
+	else if (path && !(S_ISLNK(st.st_mode) && !may_go(s, fd, name, path)) &&
+	         !s->rules->listed(s->rules->ctx, path) &&
 	         !s->rules->protects(s->rules->ctx, path, false))
 		found = add(s, path, &st, err);
 	free(path);

@@ -4,8 +4,9 @@
  * same. No symbolic link is followed below the folder, and no other file system is entered. One
  * thread.
  *
- * These stay, and so do the folders that hold them: what is neither a file nor a folder; what jobs
- * write or have left (outfile.h, part.h); what extra_rules protects; mount points.
+ * These stay, and so do the folders that hold them: what is neither a file nor a folder (nor, with
+ * extra_rules.links, a symbolic link that stays in the folder: path_link_stays); what jobs write or
+ * have left (outfile.h, part.h); what extra_rules protects; mount points.
  */
 #ifndef COLLCTL_DATA_FILES_EXTRA_H
 #define COLLCTL_DATA_FILES_EXTRA_H
@@ -25,6 +26,7 @@ struct extra_rules {
 	bool (*shuts)(void *ctx, const char *path);
 	/* The folder @fd is about to be walked, also the top folder. False ends the walk. */
 	bool (*enters)(void *ctx, int fd);
+	bool links; /* symbolic links are removed as files are */
 	void *ctx;
 };
 

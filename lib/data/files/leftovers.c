@@ -58,7 +58,15 @@ static void remove_locked(const struct leftovers *l, int parent, const char *nam
 	}
 }
 
-/* The file @name in the folder @parent has the name of what jobs leave. */
+static void remove_link(const struct leftovers *l, int parent, const char *name, const char *path)
+{
+	if (!l->dry_run && io_retry(unlinkat(parent, name, 0)))
+		tell(l, path, LEFTOVER_FAILED, 0, strerror(errno));
+	else
+		tell(l, path, LEFTOVER_REMOVED, 0, NULL);
+}
+
+/* The file or link @name in the folder @parent has the name of what jobs leave. */
 static void examine(const struct leftovers *l, int parent, const char *name, const struct stat *st,
                     const char *path)
 {
@@ -66,6 +74,10 @@ static void examine(const struct leftovers *l, int parent, const char *name, con
 		return;
 	if (outfile_is_kept(name)) {
 		tell(l, path, LEFTOVER_KEPT, (uint64_t)st->st_size, NULL);
+		return;
+	}
+	if (S_ISLNK(st->st_mode)) { /* it has no lock */
+		remove_link(l, parent, name, path);
 		return;
 	}
 	const int fd = open_entry(parent, name);
@@ -80,6 +92,13 @@ static void examine(const struct leftovers *l, int parent, const char *name, con
 bool leftovers_is_name(const char *name)
 {
 	return part_is_name(name) || outfile_is_temp(name) || outfile_is_kept(name);
+}
+
+/* A part is a file; a link with its name is the user's. */
+static bool is_leftover(const char *name, const struct stat *st)
+{
+	return leftovers_is_name(name) &&
+	       (S_ISREG(st->st_mode) || (S_ISLNK(st->st_mode) && !part_is_name(name)));
 }
 
 static int enter(const struct leftovers *l, int parent, const char *name, const char *path,
@@ -101,7 +120,7 @@ static int take(const struct leftovers *l, int fd, const char *folder, const cha
 	struct stat st;
 	const bool there = fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	const bool is_folder = there && S_ISDIR(st.st_mode);
-	if (!there || !(is_folder || (S_ISREG(st.st_mode) && leftovers_is_name(name))))
+	if (!there || !(is_folder || is_leftover(name, &st)))
 		return 0;
 	char *path = path_join(folder, name, err);
 	int ret = path ? 0 : -1;

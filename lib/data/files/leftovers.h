@@ -33,9 +33,9 @@ struct leftovers {
 /* Does a job give such a name to a part, a temporary file, or the old version of an output? */
 bool leftovers_is_name(const char *name);
 
-/* Remove what was left below @folder: regular files, by their names, of this user (root: of any),
- * that no job uses. No symbolic link is followed below @folder. Calls @tell for each, in the order
- * of names. ERR_INPUT: @folder cannot be opened. ERR_RESOURCE. */
+/* Remove what was left below @folder: regular files and symbolic links, by their names, of this
+ * user (root: of any), that no job uses. No symbolic link is followed below @folder. Calls @tell
+ * for each, in the order of names. ERR_INPUT: @folder cannot be opened. ERR_RESOURCE. */
 int leftovers_remove(const struct leftovers *, const char *folder, struct err *err);
 
 #endif

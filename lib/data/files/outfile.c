@@ -71,10 +71,10 @@ static const char *kind_of(mode_t mode)
 	}
 }
 
-static int refuse_kind(const char *path, mode_t mode, struct err *err)
+static int refuse_kind(const char *path, mode_t mode, const char *expected, struct err *err)
 {
-	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a regular file or none%s", path,
-	               kind_of(mode), S_ISFIFO(mode) ? "; to write to a pipe, give -o -" : "");
+	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a %s or none%s", path, kind_of(mode),
+	               expected, S_ISFIFO(mode) ? "; to write to a pipe, give -o -" : "");
 }
 
 int outfile_check_kind(const char *path, struct err *err)
@@ -82,7 +82,7 @@ int outfile_check_kind(const char *path, struct err *err)
 	struct stat st;
 	if (stat(path, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
 		return 0;
-	return refuse_kind(path, st.st_mode, err);
+	return refuse_kind(path, st.st_mode, "regular file", err);
 }
 
 static int refuse_link(const struct outfile *f, const struct stat *link, struct err *err)
@@ -132,6 +132,13 @@ static int check_sticky(const struct outfile *f, const struct stat *target, stru
 	               f->path, (unsigned)target->st_uid);
 }
 
+/* A symbolic link at the target is replaced itself; --force does that below the user's folder
+ * alone, elsewhere it follows the link. */
+static bool replaces_link(const struct outfile *f)
+{
+	return f->points_to || (f->below && f->force);
+}
+
 /* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
 int outfile_check_target(const struct outfile *f, int *mode, struct err *err)
 {
@@ -144,13 +151,20 @@ int outfile_check_target(const struct outfile *f, int *mode, struct err *err)
 			return 0;
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
 	}
-	if (S_ISLNK(st.st_mode))
+	if (S_ISLNK(st.st_mode) && !replaces_link(f))
 		return refuse_link(f, &st, err);
-	if (!S_ISREG(st.st_mode))
-		return refuse_kind(f->path, st.st_mode, err);
+	if (S_ISREG(st.st_mode) && f->points_to && !f->force)
+		return err_set(err, ERR_OUTPUT,
+		               "%s: is a file: expected a symbolic link or none: remove it, or "
+		               "give --force to replace it",
+		               f->path);
+	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
+		return refuse_kind(f->path, st.st_mode,
+		                   f->points_to ? "symbolic link" : "regular file", err);
 	if (check_attributes(f, f->name, err) || check_sticky(f, &st, err))
 		return -1;
-	*mode = (int)(st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
+	if (S_ISREG(st.st_mode))
+		*mode = (int)(st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
 	return 0;
 }
 
@@ -210,10 +224,8 @@ static void drop_name(char **name)
 	*name = NULL;
 }
 
-/* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, f->temp or
- * f->kept, malloced. Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
-int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
-                    struct err *err)
+int outfile_make_temp(struct outfile *f, char **name, outfile_make *make, void *ctx,
+                      struct err *err)
 {
 	int error = EEXIST;
 	*name = NULL;
@@ -222,31 +234,50 @@ int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, cha
 		*name = new_temp_name(f, name == &f->kept ? KEPT : TEMP, err);
 		if (!*name)
 			return -1;
-		error = io_retry(linkat(dir, from, f->dirfd, *name, flags)) ? errno : 0;
+		error = io_retry(make(f, *name, ctx)) ? errno : 0;
 	}
 	if (error)
 		drop_name(name);
 	return error;
 }
 
+struct link_from {
+	int dir;
+	const char *from;
+	int flags;
+};
+
+static int make_link(struct outfile *f, const char *name, void *ctx)
+{
+	const struct link_from *l = ctx;
+	return linkat(l->dir, l->from, f->dirfd, name, l->flags);
+}
+
+int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
+                    struct err *err)
+{
+	struct link_from l = {dir, from, flags};
+	return outfile_make_temp(f, name, make_link, &l, err);
+}
+
+static int make_file(struct outfile *f, const char *name, void *ctx)
+{
+	(void)ctx;
+	f->fd = openat(f->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	return f->fd < 0 ? -1 : 0;
+}
+
 int outfile_open_named(struct outfile *f, struct err *err)
 {
-	for (int i = 0; i < TEMP_TRIES; i++) {
-		free(f->temp);
-		f->temp = new_temp_name(f, TEMP, err);
-		if (!f->temp)
-			return -1;
-		f->fd = io_retry(openat(f->dirfd, f->temp,
-		                        O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
-		if (f->fd >= 0) {
-			lock_temp(f);
-			return 0;
-		}
-		if (errno != EEXIST)
-			break;
+	const int error = outfile_make_temp(f, &f->temp, make_file, NULL, err);
+	if (error < 0)
+		return -1;
+	if (error) {
+		errno = error;
+		return create_error(f, err);
 	}
-	drop_name(&f->temp);
-	return create_error(f, err);
+	lock_temp(f);
+	return 0;
 }
 
 void outfile_proc_path(int fd, char buf[32])
@@ -505,10 +536,12 @@ static void leave_part(struct outfile *f)
 		drop_name(&f->temp);
 }
 
-int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
-                  struct err *err)
+int outfile_probe(struct outfile *f, const char *path, size_t top, const char *points_to,
+                  bool force, bool *exists, struct err *err)
 {
+	struct stat st;
 	int mode, ret = outfile_find_target(f, path, top, 0, false, force, err);
+	f->points_to = points_to;
 	if (ret == 0)
 		ret = outfile_check_target(f, &mode, err);
 	if (ret == 0 && faccessat(f->dirfd, ".", W_OK | X_OK, AT_EACCESS))
@@ -516,7 +549,7 @@ int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, b
 	if (ret)
 		outfile_release(f);
 	else
-		*exists = mode >= 0;
+		*exists = fstatat(f->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 	return ret;
 }
 

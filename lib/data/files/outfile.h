@@ -32,9 +32,10 @@ struct outfile {
 	char *kept; /* a temporary name of the file that it replaces, or NULL */
 	bool sync;
 	bool force;
-	bool below;  /* outfile_open_below: no link is followed */
-	bool shared; /* dirfd belongs to another outfile */
-	bool absent; /* outfile_keep found nothing to replace */
+	bool below;            /* outfile_open_below: no link is followed */
+	const char *points_to; /* of a symbolic link (outfile_open_link); NULL: it is a file */
+	bool shared;           /* dirfd belongs to another outfile */
+	bool absent;           /* outfile_keep found nothing to replace */
 	bool committed;
 	bool unallocated; /* the file system has not allocated its bytes: room.h says whether it has
 	                     room for them */
@@ -55,7 +56,7 @@ struct outfile {
 int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                  struct err *err);
 /* The same, but another rank has chosen the part of @path after the first @top bytes: no symbolic
- * link is followed there (beneath_open). */
+ * link is followed there (beneath_open). @force: one at @path is replaced itself. */
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                        bool force, struct err *err);
 /* ERR_OUTPUT: no file can replace what @path is: a FIFO, such as a shell's >(COMMAND), a socket, a
@@ -77,18 +78,20 @@ void outfile_remove_part(const char *path, size_t top, bool force, int part);
  * folders. The file may be written and read, but not sealed or committed. */
 int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
                        struct err *err);
-/* Open an output that becomes a hard link to a file of this job. It is not written; instead of
- * outfile_seal call outfile_seal_link. */
-int outfile_open_link(struct outfile *f, const char *path, size_t top, bool sync, bool force,
-                      struct err *err);
+/* Open an output that becomes a symbolic link to @points_to, which must outlive @f, or, if this is
+ * NULL, a hard link to a file of this job. It is not written; instead of outfile_seal call
+ * outfile_seal_symlink or outfile_seal_link. A symbolic link replaces another, and with @force also
+ * a file. */
+int outfile_open_link(struct outfile *f, const char *path, size_t top, const char *points_to,
+                      bool sync, bool force, struct err *err);
 /* Allocate the data of a sparse file that was opened with size 0, and give it @size bytes. */
 int outfile_make_sparse(struct outfile *f, uint64_t size, const struct sparse *data,
                         struct err *err);
-/* Check, without creating a file, that @path may be written. *exists: a file would be replaced.
- * Afterwards *f has only the open folder, for outfile_share_folder. On failure there is nothing to
- * release. */
-int outfile_probe(struct outfile *f, const char *path, size_t top, bool force, bool *exists,
-                  struct err *err);
+/* Check, without creating a file, that @path may be written. @points_to: as for outfile_open_link.
+ * *exists: a file or a link would be replaced. Afterwards *f has only the open folder, for
+ * outfile_share_folder. On failure there is nothing to release. */
+int outfile_probe(struct outfile *f, const char *path, size_t top, const char *points_to,
+                  bool force, bool *exists, struct err *err);
 /* Set the permissions; set the modification time, after the last write. */
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err);
 int outfile_set_time(struct outfile *f, struct timespec modified, struct err *err);
@@ -112,6 +115,8 @@ int outfile_seal(struct outfile *f, struct err *err);
 /* The same for an output of outfile_open_link: link it to the file @to, or, where the file system
  * does not allow that, make it a copy. */
 int outfile_seal_link(struct outfile *f, int to, struct err *err);
+/* The same for a symbolic link: make it. @modified: its time; NULL: now. */
+int outfile_seal_symlink(struct outfile *f, const struct timespec *modified, struct err *err);
 /* Rename over the target and fsync the folder (unless !sync). */
 int outfile_commit(struct outfile *f, struct err *err);
 

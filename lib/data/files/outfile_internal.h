@@ -12,10 +12,14 @@ int outfile_find_target(struct outfile *f, const char *path, size_t top, uint64_
 int outfile_check_target(const struct outfile *f, int *mode, struct err *err);
 /* Once the file has a temporary name: check the target again, and that a rename is possible. */
 int outfile_check_place(struct outfile *f, struct err *err);
+/* Make something with a new temporary name in the folder: *@name, f->temp or f->kept, malloced.
+ * @make: 0, or -1 with errno. Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
+typedef int outfile_make(struct outfile *, const char *name, void *ctx);
+int outfile_make_temp(struct outfile *f, char **name, outfile_make *make, void *ctx,
+                      struct err *err);
 /* Create a file with a temporary name in the folder. */
 int outfile_open_named(struct outfile *f, struct err *err);
-/* Link the file @from (relative to @dir) to a temporary name in the folder: *@name, f->temp or
- * f->kept, malloced. Returns 0, errno, or -1 with *@err set; *@name is NULL on failure. */
+/* Link the file @from (relative to @dir) to a temporary name, likewise. */
 int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
                     struct err *err);
 /* Report by errno a failed write or allocation, with the file size limit if there is one. */

@@ -1,4 +1,4 @@
-/* Outputs that are hard links to other outputs. See outfile.h. */
+/* Outputs that are symbolic links, or hard links to other outputs. See outfile.h. */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -9,15 +9,16 @@
 
 #define COPY_BYTES (256u << 10)
 
-int outfile_open_link(struct outfile *f, const char *path, size_t top, bool sync, bool force,
-                      struct err *err)
+int outfile_open_link(struct outfile *f, const char *path, size_t top, const char *points_to,
+                      bool sync, bool force, struct err *err)
 {
-	int mode;
-	if (outfile_find_target(f, path, top, 0, sync, force, err) == 0 &&
-	    outfile_check_target(f, &mode, err) == 0)
-		return 0;
-	outfile_release(f);
-	return -1;
+	int mode, ret = outfile_find_target(f, path, top, 0, sync, force, err);
+	f->points_to = points_to;
+	if (ret == 0)
+		ret = outfile_check_target(f, &mode, err);
+	if (ret)
+		outfile_release(f);
+	return ret;
 }
 
 static int copy_bytes(const struct outfile *f, int from, uint64_t size, struct err *err)
@@ -62,6 +63,38 @@ static bool needs_copy(int error)
 	       error == EOPNOTSUPP || error == ENOSYS;
 }
 
+/* Hold on to the link that has the temporary name. */
+static int hold(struct outfile *f, struct err *err)
+{
+	f->fd = io_retry(openat(f->dirfd, f->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	return f->fd < 0 ? err_errno(err, ERR_OUTPUT, "%s: cannot open the link", f->path) : 0;
+}
+
+static int make_symlink(struct outfile *f, const char *name, void *ctx)
+{
+	(void)ctx;
+	return symlinkat(f->points_to, f->dirfd, name);
+}
+
+int outfile_seal_symlink(struct outfile *f, const struct timespec *modified, struct err *err)
+{
+	const int error = outfile_make_temp(f, &f->temp, make_symlink, NULL, err);
+	if (error > 0) {
+		errno = error;
+		return err_errno(err, ERR_OUTPUT, "%s: cannot make a symbolic link in its folder",
+		                 f->path);
+	}
+	if (error < 0 || hold(f, err))
+		return -1;
+	if (modified) {
+		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, *modified};
+		if (io_retry(utimensat(f->dirfd, f->temp, times, AT_SYMLINK_NOFOLLOW)))
+			return err_errno(err, ERR_OUTPUT, "%s: cannot set the modification time",
+			                 f->path);
+	}
+	return outfile_check_place(f, err);
+}
+
 int outfile_seal_link(struct outfile *f, int to, struct err *err)
 {
 	char proc[32];
@@ -74,10 +107,5 @@ int outfile_seal_link(struct outfile *f, int to, struct err *err)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder",
 		                 f->path);
 	}
-	if (error < 0)
-		return -1;
-	f->fd = io_retry(openat(f->dirfd, f->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-	if (f->fd < 0)
-		return err_errno(err, ERR_OUTPUT, "%s: cannot open the link", f->path);
-	return outfile_check_place(f, err);
+	return error < 0 || hold(f, err) ? -1 : outfile_check_place(f, err);
 }

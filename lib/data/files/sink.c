@@ -2,12 +2,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/entry.h"
 #include "lib/base/io.h"
 #include "lib/base/offload.h"
 #include "lib/base/path.h"
@@ -36,6 +38,7 @@ struct sink_file {
 	int part;   /* descriptor of the part, until sink_open; -1 */
 	const char *no_part;       /* sink_resume: why sink_open has opened no part; NULL: it has */
 	int to;                    /* sink_link: that file; -1 */
+	const char *points_to;     /* of a symbolic link; NULL: it is a file */
 	const struct sparse *data; /* sink_set_data; NULL: there are no holes */
 	void *head;
 	size_t head_len;
@@ -49,6 +52,7 @@ struct sink_file {
 struct sink {
 	bool sync, force, committed;
 	bool resume;              /* sink_resume */
+	bool symlinks;            /* sink_replace_symlinks */
 	bool complete;            /* sink_commit has placed all files */
 	_Atomic uint64_t written; /* by sink_pwrite */
 	struct sink_file *files;
@@ -112,10 +116,23 @@ static bool is_kept(const struct sink_file *f)
 	return f->own >= 0 || f->equal;
 }
 
+/* Is it a hard or symbolic link, which the sink makes when it is sealed? */
+static bool is_link(const struct sink_file *f)
+{
+	return f->to >= 0 || f->points_to;
+}
+
 /* Does another rank make the link? */
 static bool is_others_link(const struct sink_file *f)
 {
-	return f->to >= 0 && f->dropped;
+	return is_link(f) && f->dropped;
+}
+
+/* May a file replace a symbolic link, and a link a file? Where the user has chosen the name,
+ * --force follows the link. */
+static bool forces(const struct sink *s, const struct sink_file *f)
+{
+	return s->force && (!f->top || s->symlinks);
 }
 
 /* One per file and one per folder; an archive has two more for its members. */
@@ -252,6 +269,25 @@ int sink_add_below(struct sink *s, const char *top, const char *name, uint64_t s
 	return file;
 }
 
+int sink_add_symlink_below(struct sink *s, const char *top, const char *name, const char *target,
+                           const struct sink_attributes *as, struct err *err)
+{
+	const int file = sink_add_below(s, top, name, 0, as, err);
+	if (file >= 0)
+		s->files[file].points_to = target;
+	return file;
+}
+
+void sink_replace_symlinks(struct sink *s)
+{
+	s->symlinks = true;
+}
+
+const char *sink_points_to(const struct sink *s, int file)
+{
+	return s->files[file].points_to;
+}
+
 void sink_set_attributes(struct sink *s, int file, const struct sink_attributes *as)
 {
 	s->files[file].attributes = *as;
@@ -278,17 +314,23 @@ void sink_expect_none(struct sink *s, int file, int by)
 	s->files[file].named_by = by;
 }
 
+/* Examine what is at @f's path. False: nothing, or it cannot be examined. */
+static bool examine(const struct sink_file *f, struct stat *st)
+{
+	const int folder = beneath_open(f->path, f->top);
+	const bool there =
+	        folder >= 0 && fstatat(folder, path_name(f->path), st, AT_SYMLINK_NOFOLLOW) == 0;
+	if (folder >= 0)
+		close(folder);
+	return there;
+}
+
 /* Is @fd the file at @f's path? */
 static bool is_same(const struct sink_file *f, int fd)
 {
 	struct stat here, there;
-	int folder = beneath_open(f->path, f->top);
-	bool same = folder >= 0 && fstat(fd, &here) == 0 &&
-	            fstatat(folder, path_name(f->path), &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-	            here.st_dev == there.st_dev && here.st_ino == there.st_ino;
-	if (folder >= 0)
-		close(folder);
-	return same;
+	return examine(f, &there) && fstat(fd, &here) == 0 && here.st_dev == there.st_dev &&
+	       here.st_ino == there.st_ino;
 }
 
 void sink_leave_own(struct sink *s, int file, int fd)
@@ -343,7 +385,7 @@ void sink_resume(struct sink *s)
  * has there. */
 static bool has_part(const struct sink *s, const struct sink_file *f)
 {
-	return s->resume && !f->is_stdout && !f->dropped && !f->packed && f->to < 0 && !f->data;
+	return s->resume && !f->is_stdout && !f->dropped && !f->packed && !is_link(f) && !f->data;
 }
 
 int sink_open_part(struct sink *s, int file)
@@ -430,13 +472,7 @@ static int check_top(const struct sink *s, int file, struct err *err)
 static int check_fresh(const struct sink *s, const struct sink_file *f, struct err *err)
 {
 	struct stat st;
-	int folder = f->fresh && !s->force ? beneath_open(f->path, f->top) : -1;
-	bool there = folder >= 0 &&
-	             fstatat(folder, path_name(f->path), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	             S_ISREG(st.st_mode);
-	if (folder >= 0)
-		close(folder);
-	if (!there)
+	if (!f->fresh || s->force || !examine(f, &st) || !S_ISREG(st.st_mode))
 		return 0;
 	return err_set(err, ERR_OUTPUT,
 	               "%s: the file exists, and rank %d has chosen the name '%s': give --force "
@@ -444,24 +480,52 @@ static int check_fresh(const struct sink *s, const struct sink_file *f, struct e
 	               f->path, f->named_by, path_name(f->path));
 }
 
-/* If the file that is there is the one to link to, and that one is left, so is this one. */
-static void keep_link(struct sink *s, int file)
+/* A symbolic link does not replace a file, nor a file a link, without --force. */
+static int check_kind(const struct sink *s, const struct sink_file *f, struct err *err)
 {
-	struct sink_file *f = &s->files[file];
+	struct stat st;
+	if (!s->symlinks || s->force || !f->top || f->dropped || !examine(f, &st) ||
+	    !(f->points_to ? S_ISREG(st.st_mode) : S_ISLNK(st.st_mode)))
+		return 0;
+	return err_set(
+	        err, ERR_OUTPUT,
+	        "%s: is a %s: expected a %s or none: remove it, or give --force to replace it",
+	        f->path, f->points_to ? "file" : "symbolic link",
+	        f->points_to ? "symbolic link" : "file");
+}
+
+/* Is there a symbolic link with this target? */
+static bool has_target(const struct sink_file *f)
+{
+	char target[PATH_MAX];
+	const int folder = beneath_open(f->path, f->top);
+	const bool same = folder >= 0 && entry_read_link(folder, path_name(f->path), target) == 0 &&
+	                  strcmp(target, f->points_to) == 0;
+	if (folder >= 0)
+		close(folder);
+	return same;
+}
+
+/* Is the link there already? A hard link is, if the file that is there is the one to link to, and
+ * that one is left. */
+static bool has_link(struct sink *s, const struct sink_file *f)
+{
+	if (f->points_to)
+		return has_target(f);
 	const int fd = is_kept(&s->files[f->to]) ? sink_open_old(s, f->to) : -1;
-	if (fd < 0)
-		return;
-	f->equal = is_same(f, fd);
-	close(fd);
+	const bool same = fd >= 0 && is_same(f, fd);
+	if (fd >= 0)
+		close(fd);
+	return same;
 }
 
 static int open_link(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
-	keep_link(s, file);
+	f->equal = has_link(s, f);
 	if (f->equal)
 		return 0;
-	if (outfile_open_link(&f->out, f->path, f->top, s->sync, s->force, err))
+	if (outfile_open_link(&f->out, f->path, f->top, f->points_to, s->sync, forces(s, f), err))
 		return -1;
 	return compare_with_earlier(s, file, err);
 }
@@ -474,11 +538,11 @@ static int create(const struct sink *s, struct sink_file *f, struct err *err)
 	const uint64_t size = f->data ? 0 : f->size;
 	f->part = -1;
 	if (has_part(s, f))
-		return outfile_open_part(&f->out, f->path, f->top, f->size, sync, s->force, part,
-		                         &f->no_part, err);
+		return outfile_open_part(&f->out, f->path, f->top, f->size, sync, forces(s, f),
+		                         part, &f->no_part, err);
 	if (f->top && f->dropped
 	            ? outfile_open_aside(&f->out, f->path, f->top, size, err)
-	            : outfile_open_below(&f->out, f->path, f->top, size, sync, s->force, err))
+	            : outfile_open_below(&f->out, f->path, f->top, size, sync, forces(s, f), err))
 		return -1;
 	return f->data ? outfile_make_sparse(&f->out, f->size, f->data, err) : 0;
 }
@@ -488,9 +552,9 @@ static int open_target(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
 		return outfile_spool(&f->out, "stdout", f->size, err);
-	if (check_fresh(s, f, err))
+	if (check_fresh(s, f, err) || check_kind(s, f, err))
 		return -1;
-	if (f->to >= 0)
+	if (is_link(f))
 		return open_link(s, file, err);
 	if (create(s, f, err))
 		return -1;
@@ -613,13 +677,12 @@ static int check_file(struct sink *s, int file, struct err *err)
 		return 0;
 	if (is_in_absent(s, f->path))
 		return compare_names(s, file, err);
-	if (check_top(s, file, err) || check_fresh(s, f, err))
+	if (check_top(s, file, err) || check_fresh(s, f, err) || check_kind(s, f, err))
 		return -1;
-	if (f->to >= 0)
-		keep_link(s, file);
+	f->equal = is_link(f) && has_link(s, f);
 	if (f->equal)
 		return 0;
-	if (outfile_probe(&f->out, f->path, f->top, s->force, &f->exists, err))
+	if (outfile_probe(&f->out, f->path, f->top, f->points_to, forces(s, f), &f->exists, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
 }
@@ -784,9 +847,17 @@ bool sink_writes(const struct sink *s)
 	return false;
 }
 
-/* Link the file to the earlier one, which has its bytes. */
+static int seal_symlink(struct sink_file *f, struct err *err)
+{
+	const struct sink_attributes *as = &f->attributes;
+	return outfile_seal_symlink(&f->out, as->has_time ? &as->modified : NULL, err);
+}
+
+/* Make the symbolic link, or link the file to the earlier one, which has its bytes. */
 static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
 {
+	if (f->points_to)
+		return seal_symlink(f, err);
 	const struct sink_file *to = &s->files[f->to];
 	const int old = is_kept(to) ? sink_open_old(s, f->to) : -1;
 	if (is_kept(to) && old < 0)
@@ -807,7 +878,7 @@ int sink_seal(struct sink *s, struct err *err)
 			return -1;
 		if (!is_placed(f))
 			continue;
-		if (f->to >= 0) {
+		if (is_link(f)) {
 			if (seal_link(s, f, err))
 				return -1;
 			continue;
@@ -858,7 +929,7 @@ static void undo_all(struct sink *s, struct err *err)
 /* Remove the part of a file that was left as it is, or that is a link. */
 static void remove_part(const struct sink *s, struct sink_file *f)
 {
-	if (s->resume && f->to >= 0 && !f->dropped)
+	if (s->resume && is_link(f) && !f->dropped)
 		f->part = outfile_find_part(f->path, f->top, s->force);
 	if (f->part >= 0)
 		outfile_remove_part(f->path, f->top, s->force, f->part);

@@ -61,6 +61,13 @@ int sink_add_below(struct sink *, const char *top, const char *name, uint64_t si
                    const struct sink_attributes *, struct err *err);
 int sink_add_folder_below(struct sink *, const char *top, const char *name,
                           const struct sink_attributes *, struct err *err);
+/* The same for a symbolic link to @target, which must outlive the sink. If there is one with this
+ * target, it is left. */
+int sink_add_symlink_below(struct sink *, const char *top, const char *name, const char *target,
+                           const struct sink_attributes *, struct err *err);
+/* Where another rank has chosen the names, with @force, files replace symbolic links, and links
+ * files; without, that is ERR_OUTPUT. */
+void sink_replace_symlinks(struct sink *);
 /* Before sink_open: @fd is a file that already has the bytes to write. If it is the file at the
  * output's path, do not write the output. The caller keeps @fd open until sink_free. */
 void sink_leave_own(struct sink *, int file, int fd);
@@ -171,8 +178,9 @@ int sink_files(const struct sink *);
 int sink_descriptors(const struct sink *); /* the most that sink_open opens */
 uint64_t sink_size(const struct sink *,
                    int file); /* bytes; 0 for an archive that is not packed yet */
-bool sink_is_packed(const struct sink *, int file);   /* is it an archive? */
-const char *sink_path(const struct sink *, int file); /* for messages */
+bool sink_is_packed(const struct sink *, int file);        /* is it an archive? */
+const char *sink_path(const struct sink *, int file);      /* for messages */
+const char *sink_points_to(const struct sink *, int file); /* of a symbolic link; NULL: a file */
 /* The identity of the file's target, as sink_open or sink_check found it. Not known: of stdout, of
  * SINK_KEEP and SINK_LEAVE, and in a folder that must be created. */
 void sink_id(const struct sink *, int file, struct target_id *);
