@@ -9,6 +9,7 @@
 
 #include "cmd/options/request.h"
 #include "cmd/run/retry.h"
+#include "cmd/text/explain.h"
 #include "cmd/text/result.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"

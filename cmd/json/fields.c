@@ -125,15 +125,18 @@ static const struct field of_result[] = {
 };
 
 static const struct field of_collective[] = {
+	NUMBER("predicted", NUL, SECONDS,
+	       "what the model predicts for seconds.run, without files; null on the ranks that do not "
+	       "plan"),
 	INTEGER("all_inputs", SOMETIMES, NULL, "the number of inputs of all ranks together"),
 	INTEGER("equal_files", SOMETIMES, NULL, "files.equal, with --update or --delta"),
-	OBJECT("files", SOMETIMES, NULL, "of a broadcast of files"),
+	OBJECT("files", SOMETIMES, NULL, "of a broadcast or gather of files"),
 	INTEGER("files.equal", 0, NULL, "the number of files of which all ranks had a copy"),
 	INTEGER("files.sent", 0, NULL, "the number of files of which something was sent"),
 	INTEGER("files.deleted", 0, NULL,
 	        "the number of files and folders that --delete has removed on this rank"),
 	INTEGER("content_bytes", SOMETIMES, BYTES,
-	        "of a broadcast of files: their contents, those of hard links once, with holes"),
+	        "of a broadcast or gather of files: their contents, those of hard links once, with holes"),
 	OBJECT("pieces", SOMETIMES, NULL,
 	       "of a broadcast of files: the numbers of pieces of 1 MiB, and of the shorter last ones"),
 	INTEGER("pieces.equal", 0, NULL, "not sent, because no rank lacks them"),
@@ -205,6 +208,7 @@ static const struct field of_collective[] = {
 	INTEGER("dry_run.vectors[].count", 0, ELEMENTS, "its elements"),
 	INTEGER("dry_run.vectors[].bytes", 0, BYTES, "their bytes in the inputs"),
 	INTEGER("dry_run.vectors[].windows", 0, NULL, "in how many parts it would be processed"),
+	NUMBER("dry_run.vectors[].predicted", NUL, SECONDS, "as predicted, for this part"),
 	ARRAY("dry_run.outputs", 0, NULL, "the files that this rank would write"),
 	STRING("dry_run.outputs[].file", 0, NULL, "the file"),
 	STRING("dry_run.outputs[].action", 0, NULL,

@@ -29,6 +29,7 @@ static void planned_release(struct planned *p)
 	free(p->scheds);
 	free(p->off);
 	free(p->host);
+	free(p->one_host);
 	free(p->joint);
 	selection_release(&p->selection);
 	tuning_release(&p->tuning);
@@ -200,7 +201,9 @@ static int take_rates(struct planned *p, struct err *err)
 		network_settle(&p->network, &price_default);
 		p->select.network = &p->network;
 	}
-	if (network_shares(p->select.network, &p->args, p->shares, err) < 0)
+	struct coll_args placed = p->args;
+	placed.host = p->select.host;
+	if (network_shares(p->select.network, &placed, p->shares, err) < 0)
 		return -1;
 	fill_cuts(p->shares, p->args.size, coll_count(&p->args), p->args.esize, p->weighted_off);
 	return 0;
@@ -213,6 +216,9 @@ static int price(struct planned *p, struct err *err)
 
 	if (o->request.tuning && tuning_read(&p->tuning, o->request.tuning, err) < 0)
 		return -1;
+	if (!p->host && o->host_cpus &&
+	    !(p->one_host = err_calloc((size_t)p->args.size, sizeof *p->one_host, "the plan", err)))
+		return -1;
 	s->kind = p->kind;
 	s->size = p->args.size;
 	s->bytes = coll_count(&p->args) * p->item;
@@ -221,7 +227,7 @@ static int price(struct planned *p, struct err *err)
 	s->divergent = o->request.divergent;
 	s->insecure = o->request.settings.insecure;
 	s->memory = o->request.settings.lanes != JOB_LANES_TCP;
-	s->host = p->host;
+	s->host = p->host ? p->host : p->one_host;
 	s->host_cpus = o->host_cpus;
 	s->base = p->args.base;
 	s->steps = p->args.steps;
@@ -278,8 +284,11 @@ static int choose(struct planned *p, struct err *err)
 	p->args = plan_args(p, p->runs);
 	p->cost = coll_cost_on(p->alg, &p->args, p->model.ports);
 	p->wire = select_wire(&p->select, p->runs);
-	p->formula = price_formula(&p->model, &p->cost,
-	                           (double)coll_count(&p->args) * (double)dtype_size(p->wire));
+	const struct select_price *price = selection_price(&p->selection, p->alg);
+	p->formula =
+	        price ? price->formula
+	              : price_formula(&p->model, &p->cost,
+	                              (double)coll_count(&p->args) * (double)dtype_size(p->wire));
 	return 0;
 }
 

@@ -19,6 +19,7 @@ struct planned {
 	uint64_t *off;
 	uint32_t *joint; /* of a joint operation: one input of each rank; else NULL */
 	int *host;       /* --hosts: of each rank; else NULL */
+	int *one_host;   /* [size], zeros: --host-cpus without --hosts; else NULL */
 	uint64_t item;   /* bytes of an element */
 	struct select_tuning tuning;
 	struct network network; /* --rates; else without hosts */

@@ -8,7 +8,7 @@
 
 #include "cmd/plan/plan.h"
 #include "cmd/text/columns.h"
-#include "cmd/text/result.h"
+#include "cmd/text/explain.h"
 #include "lib/price/cost.h"
 
 /* The most steps of all algorithms together that are simulated, the fastest by formula first: some

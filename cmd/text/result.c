@@ -150,12 +150,19 @@ static const struct {
         [SINK_STDOUT] = {"stdout", "would write to"},
 };
 
+/* A prediction; null: it is not known on this rank. */
+static json_t *predicted_json(double seconds)
+{
+	return seconds > 0 ? json_measured(seconds) : json_null();
+}
+
 static json_t *planned_json(const struct coll_planned *v)
 {
-	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I}", "algorithm", v->algorithm->name,
-	                 "dtype", dtype_name(v->dtype), "wire", dtype_name(v->wire), "output_dtype",
-	                 dtype_name(v->out), "count", (json_int_t)v->count, "bytes",
-	                 (json_int_t)v->bytes, "windows", (json_int_t)v->windows);
+	return json_pack("{s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:o}", "algorithm",
+	                 v->algorithm->name, "dtype", dtype_name(v->dtype), "wire",
+	                 dtype_name(v->wire), "output_dtype", dtype_name(v->out), "count",
+	                 (json_int_t)v->count, "bytes", (json_int_t)v->bytes, "windows",
+	                 (json_int_t)v->windows, "predicted", predicted_json(v->seconds));
 }
 
 static json_t *preview_json(const struct coll_preview *p)
@@ -295,6 +302,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "bytes_sent", json_integer((json_int_t)r->stats.bytes_sent));
 	json_object_set_new(j, "bytes_received", json_integer((json_int_t)r->stats.bytes_received));
 	json_object_set_new(j, "seconds", seconds_json(&r->times));
+	if (q->work == WORK_COLLECTIVE)
+		json_object_set_new(j, "predicted", predicted_json(r->predicted));
 	if (r->spent.threads && !r->err.code)
 		json_object_set_new(j, "where", where_json(r));
 	result_json_bandwidths(j, algbw(r), busbw(r, q));
@@ -386,18 +395,30 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 	            r->has_digest ? digest_text(r->digest, digest) : "", pieces);
 }
 
-/* "781.2 KiB of f32 by ring, sent as f64, in 3 windows" */
+/* ", without files predicted to take 1.2 ms"; "": there is no prediction on this rank. */
+static void predicted_text(double seconds, char *out, size_t cap)
+{
+	char time[UNITS_TEXT];
+
+	*out = '\0';
+	if (seconds > 0)
+		snprintf(out, cap, ", without files predicted to take %s",
+		         seconds < 1 ? latency_text(seconds, time) : duration_text(seconds, time));
+}
+
+/* "781.2 KiB of f32 by ring, sent as f64, in 3 windows, without files predicted to take 1.2 ms" */
 static void print_planned(const struct coll_planned *v, int rank)
 {
-	char size[UNITS_TEXT];
+	char size[UNITS_TEXT], predicted[80];
 	bool wider = v->wire != v->dtype;
 
-	report_note("rank %d: %s of %s by %s%s%s%s%s, in %" PRIu32 " window%s", rank,
+	predicted_text(v->seconds, predicted, sizeof predicted);
+	report_note("rank %d: %s of %s by %s%s%s%s%s, in %" PRIu32 " window%s%s", rank,
 	            size_text(v->bytes, size), dtype_name(v->dtype), v->algorithm->name,
 	            wider ? ", sent as " : "", wider ? dtype_name(v->wire) : "",
 	            v->out != v->dtype ? ", written as " : "",
 	            v->out != v->dtype ? dtype_name(v->out) : "", v->windows,
-	            v->windows == 1 ? "" : "s");
+	            v->windows == 1 ? "" : "s", predicted);
 }
 
 /* Without slashes at its end. */
@@ -538,46 +559,4 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 	if (ok && r->spent.threads && o->verbose > 0)
 		where_print(r, q);
 	return code;
-}
-
-void price_remark(const struct selection *s, const struct select_price *p, char *text, size_t cap)
-{
-	static const char *const taken[] = {
-	        [SELECT_BY_FORMULA] = "chosen: the fastest by formula",
-	        [SELECT_BY_MEASUREMENT] = "chosen: the fastest measured",
-	        [SELECT_BY_ROUNDING] = "chosen: rounds 16-bit floats once",
-	        [SELECT_BY_LINKS] = "chosen: uses the links of barrier without -a",
-	};
-
-	*text = '\0';
-	if (p->alg == s->alg)
-		snprintf(text, cap, "%s", taken[s->reason]);
-	else if (p->verdict == SELECT_FALLS_BACK)
-		snprintf(text, cap, "falls back to %s", p->runs->name);
-	else if (p->verdict == SELECT_FOLDS)
-		snprintf(text, cap, "adds in pairs");
-	else if (p->verdict == SELECT_UNORDERED)
-		snprintf(text, cap, "cannot add in rank order");
-	else if (p->verdict == SELECT_DIVERGENT)
-		snprintf(text, cap, "needs --allow-divergent");
-}
-
-void explain_selection(const struct select_args *a, const struct selection *s)
-{
-	report_note("%s of %d ranks, %" PRIu64 " bytes of %s%s: predicted times",
-	            coll_name(a->kind), a->size, a->bytes, dtype_name(a->dtype),
-	            a->insecure ? ", --insecure" : "");
-	for (size_t i = 0; i < s->nprices; i++) {
-		const struct select_price *p = &s->prices[i];
-		char measured[48] = "", remark[96];
-
-		price_remark(s, p, remark, sizeof remark);
-		if (p->measured >= 0)
-			snprintf(measured, sizeof measured, ", %.3f ms measured",
-			         p->measured * 1e3);
-		report_note("%-20s %10.3f ms predicted%s%s%s", p->alg->name, p->formula * 1e3,
-		            measured, *remark ? ", " : "", remark);
-	}
-	if (s->reason == SELECT_BY_MEASUREMENT)
-		report_note("measured with %" PRIu64 " bytes", s->measured_at);
 }

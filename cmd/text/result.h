@@ -22,10 +22,4 @@ json_t *result_json_end(json_t *object, const struct coll_result *);
  * in 10^9 bytes per second. */
 void result_json_bandwidths(json_t *object, double algbw, double busbw);
 
-/* The remark on an algorithm: that it was chosen and why, or why it is excluded; else "". */
-void price_remark(const struct selection *, const struct select_price *, char *text, size_t cap);
-/* --explain: print the algorithms with their prices, the choice and its reason, and the reasons to
- * exclude others, on stderr. */
-void explain_selection(const struct select_args *, const struct selection *);
-
 #endif

@@ -246,6 +246,84 @@ static void print_wait(const struct coll_result *r, const struct coll_request *q
 		            head);
 }
 
+/* ---- predictions ---- */
+
+#define MISSED       2    /* a prediction that is further off is told */
+#define MISSED_LEAST 0.01 /* s, unless the difference is less: ranks begin some ms apart */
+
+/* What the prediction assumes of the links. */
+static char *assumed_text(const struct coll_result *r, const struct coll_request *q, char *buf,
+                          size_t cap)
+{
+	char rate[UNITS_TEXT];
+
+	if (r->link.from)
+		snprintf(buf, cap, "%s by %s", bit_rate_text((double)r->link.up, rate),
+		         network_from_name(r->link.from));
+	else if (q->tuning)
+		snprintf(buf, cap, "the rates of %s", q->tuning);
+	else
+		snprintf(buf, cap, "%s by the built-in rates",
+		         bit_rate_text(1 / price_default.egress, rate));
+	return buf;
+}
+
+/* Why the run took longer than predicted. */
+static void late_text(const struct coll_result *r, const struct coll_request *q,
+                      const double *times, double took, char *buf, size_t cap)
+{
+	const struct exec_stats *s = &r->stats;
+	const uint64_t moved =
+	        s->bytes_sent > s->bytes_received ? s->bytes_sent : s->bytes_received;
+	const bool other = has_busiest(r), busy = times[PROCESSOR] > took / 3;
+	const int rank = other && !busy ? r->busiest.rank : r->rank;
+	int on = busy ? PROCESSOR : other ? (int)r->busiest.on : 0;
+	char assumed[256], rate[UNITS_TEXT];
+
+	for (int k = 1; !busy && !other && k < SPENT_KINDS; k++)
+		on = times[k] > times[on] ? k : on;
+	if (on == PROCESSOR)
+		snprintf(buf, cap,
+		         "the processors of rank %d were busy with other ranks or programs", rank);
+	else if (on <= SPENT_DEVICE)
+		snprintf(buf, cap, "rank %d spent most of it %s, which predictions leave out", rank,
+		         resources[on].text);
+	else if (!waits_for_ranks(on))
+		snprintf(buf, cap,
+		         "rank %d spent most of it with %s: its processor is slower than assumed; "
+		         "'collctl bench --tuning-out FILE' measures it",
+		         rank, resources[on].text);
+	else if (r->hosts > 1)
+		snprintf(buf, cap,
+		         "the links are slower than assumed: %s of this rank's data, assumed: %s; "
+		         "'collctl check --tuning-out FILE' measures them",
+		         bit_rate_text((double)moved / took, rate),
+		         assumed_text(r, q, assumed, sizeof assumed));
+	else
+		snprintf(buf, cap, "the ranks waited for each other");
+}
+
+/* On the rank that has planned: the prediction, if it has missed, and why. */
+static void print_missed(const struct coll_result *r, const struct coll_request *q,
+                         const double *times)
+{
+	const double took = coll_seconds(r->times.connect, r->times.run), p = r->predicted;
+	char why[640], run[UNITS_TEXT], predicted[UNITS_TEXT], assumed[256];
+
+	if (p <= 0 || (took < p * MISSED && p < took * MISSED) ||
+	    (took < p + MISSED_LEAST && p < took + MISSED_LEAST))
+		return;
+	if (took > p)
+		late_text(r, q, times, took, why, sizeof why);
+	else if (request_compares(q))
+		snprintf(why, sizeof why, "ranks had some of the data");
+	else
+		snprintf(why, sizeof why, "the links are faster than assumed: %s",
+		         assumed_text(r, q, assumed, sizeof assumed));
+	report_note("rank %d: the data moved for %s, but %s was predicted: %s", r->rank,
+	            duration_text(took, run), duration_text(p, predicted), why);
+}
+
 void where_print(const struct coll_result *r, const struct coll_request *q)
 {
 	double times[RESOURCES];
@@ -260,4 +338,5 @@ void where_print(const struct coll_result *r, const struct coll_request *q)
 	else
 		report_note("rank %d: limit: %s, %.0f %% of the time%s%s", r->rank,
 		            resources[most].text, 100 * part, *advice ? ": " : "", advice);
+	print_missed(r, q, times);
 }

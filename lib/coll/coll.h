@@ -117,6 +117,7 @@ struct coll_preview {
 		enum dtype dtype, wire, out; /* in the inputs; on lanes; in the outputs */
 		uint64_t count, bytes;       /* elements; their bytes in the inputs */
 		uint32_t windows;
+		double seconds; /* predicted, as in the result */
 	} * vectors;
 	int nvectors;
 	struct coll_planned_output {
@@ -179,6 +180,8 @@ struct coll_result {
 	int peers;                   /* number of ranks to which this rank was connected */
 	int memory_lanes, tcp_lanes; /* number of this rank's connections, as in mesh_count */
 	uint32_t windows, streams;
+	double predicted;  /* s, of the run without files and devices: on the coordinator of a
+	                      collective; 0: not known */
 	double plain_part; /* --wire q8: the bytes of the elements over those of their blocks */
 	float max_error;   /* --wire q8: by how much an element may be off, at most */
 	bool coded;        /* data travel to other hosts as coded pieces: stats.coded */

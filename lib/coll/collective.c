@@ -602,6 +602,8 @@ static void report(struct coll *life, struct coll_result *r)
 	report_vectors(&c->agreed, r);
 	report_inputs(c, r);
 	r->streams = life->plan.streams;
+	for (int i = 0; i < c->agreed.nvectors; i++)
+		r->predicted += planner_seconds(&c->planner, i);
 	r->coded = c->agreed.piece > 0;
 	r->max_error = t->max_error;
 	r->plain_part = plain_part(&c->agreed);

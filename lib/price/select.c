@@ -320,10 +320,18 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 		return -1;
 	take_measured(a, s);
 	choose(a, s);
-	for (size_t i = 0; i < s->nprices; i++)
-		if (s->prices[i].alg == s->alg)
-			s->measured_at = s->prices[i].measured_at;
+	const struct select_price *chosen = selection_price(s, s->alg);
+	s->measured_at = chosen ? chosen->measured_at : 0;
 	return 0;
+}
+
+const struct select_price *selection_price(const struct selection *s,
+                                           const struct coll_algorithm *alg)
+{
+	for (size_t i = 0; i < s->nprices; i++)
+		if (s->prices[i].alg == alg)
+			return &s->prices[i];
+	return NULL;
 }
 
 void selection_release(struct selection *s)

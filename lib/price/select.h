@@ -139,6 +139,8 @@ enum dtype select_wire(const struct select_args *, const struct coll_algorithm *
  * selection in either case. */
 int select_all(const struct select_args *, struct selection *, struct err *err);
 void selection_release(struct selection *);
+/* The price of @alg; NULL: it has none, because it needs a device. */
+const struct select_price *selection_price(const struct selection *, const struct coll_algorithm *);
 
 /* Only the choice; *alg NULL: there is no candidate. ERR_RESOURCE. */
 int select_auto(const struct select_args *, const struct coll_algorithm **alg, struct err *err);

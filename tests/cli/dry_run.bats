@@ -16,7 +16,7 @@ state() { find . -mindepth 1 ! -name 'dry*' ! -name 'real*' ! -name 'separate-st
 
 # numbers FILE: what the JSON objects of a dry run and of the job itself have in common
 # A dry run connects nothing, so it has no lanes.
-numbers() { jq -Ss 'sort_by(.rank) | map(del(.seconds, .algbw, .busbw, .digest, .dry_run, .lanes, .where))' "$1"; }
+numbers() { jq -Ss 'sort_by(.rank) | map(del(.seconds, .bandwidth, .algbw, .busbw, .digest, .dry_run, .lanes, .where))' "$1"; }
 
 # dry P ARGS...: a dry run of P ranks, which leaves all files as they are: dry has the JSON objects
 dry() {
@@ -79,7 +79,7 @@ actions() { jq -rs 'sort_by(.rank) | map(.dry_run.outputs[] | .action + " " + .f
 @test "types that are sent as wider ones, and arrays in Fortran order" {
 	make_shards 2 f16 40,30
 	foreseen 2 allreduce --op avg --weight 3 'in.{rank}.npy' -o 'outs/{rank}.npy'
-	jq -e '.dry_run.vectors == [{algorithm, dtype: "f16", wire: "f32", output_dtype: "f16", count: 1200, bytes: 2400, windows: 1}]' dry
+	jq -e '.algorithm as $algorithm | (.dry_run.vectors | map(del(.predicted))) == [{algorithm: $algorithm, dtype: "f16", wire: "f32", output_dtype: "f16", count: 1200, bytes: 2400, windows: 1}]' dry
 	"$PYTHON" -c 'import numpy as np
 for r in range(2): np.save(f"in.{r}.npy", np.asfortranarray(np.load(f"in.{r}.npy")))'
 	foreseen 2 allreduce 'in.{rank}.npy' -o 'outs/{rank}.npy'
@@ -131,6 +131,38 @@ for r in range(2): np.save(f"in.{r}.npy", np.asfortranarray(np.load(f"in.{r}.npy
 	[[ -z $output$stderr ]]
 	run -0 --separate-stderr collctl allreduce -n 1 --dry-run --stats in.0.npy -o -
 	[[ -z $output && $stderr == *'would write to stdout'* && $stderr != *NaN* ]]
+}
+
+@test "the job, --dry-run, --explain and plan name the same algorithm and the same prediction" {
+	make_shards 4 f32 40,500
+	local job plan ms
+	# shellcheck disable=SC2016 # for the ranks' shells
+	local rank='COLLCTL_HOST_ID=h$((COLLCTL_RANK * HOSTS / COLLCTL_SIZE)) exec "$COLLCTL_BIN" "$@" --json >j.$COLLCTL_RANK'
+	export COLLCTL_BIN=$COLLCTL HOSTS
+	for HOSTS in 1 2; do
+		while read -r job; do
+			# shellcheck disable=SC2086 # words
+			collctl run -n 4 -- bash -c "$rank" - $job 'in.{rank}.npy' -o 'outs/{rank}.npy' --explain --dry-run 2>err || fail "$(<err)"
+			plan=$(sed -n 's/.*this prints the schedules: collctl plan //p' err)
+			# shellcheck disable=SC2086
+			collctl plan $plan --json >plan.json
+			jq -es '.[0] as $job | .[1] as $plan | $job.algorithm == $plan.algorithm and $job.dry_run.vectors[0].predicted == $job.predicted and
+				($job.predicted / $plan.predicted.formula - 1 | fabs < 1e-5)' j.0 plan.json || fail "$job, $HOSTS hosts: $plan: $(jq -c '[.algorithm, .predicted]' j.0 plan.json)"
+			ms=$(jq '.predicted.formula * 1e6 + 0.5 | floor' plan.json)
+			grep -qF "$(jq -r .algorithm plan.json) " <(grep -E " $((ms / 1000))\\.$(printf %03d $((ms % 1000))) ms predicted, chosen" err) || fail "$job, $ms us: $(<err)"
+		done <<-'EOT'
+			allreduce --dtype f32
+			allreduce -a auto --op max --lanes tcp
+			broadcast --root 1
+			gather --insecure
+			reduce --order rank --root 3
+			alltoall
+		EOT
+	done
+	# The job itself, and with --algorithm; another rank does not plan.
+	collctl run -n 4 -- allreduce -a ring --allow-divergent --json 'in.{rank}.npy' -o 'outs/{rank}.npy' >j
+	collctl plan allreduce -n 4 -a ring --allow-divergent --host-cpus "$(nproc)" --count 20000 --json >plan.json
+	jq -es '.[4].predicted.formula as $p | (.[0].predicted / $p - 1 | fabs < 1e-5) and .[1].predicted == null' j plan.json
 }
 
 @test "pipes are refused, and nothing is read from them" {

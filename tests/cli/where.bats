@@ -79,8 +79,18 @@ assert_times() {
 	assert_rank 1 0 'rank 1: limit: reading inputs, ' 'put the inputs on a faster disk'
 	assert_rank 0 0 ', mostly for rank 1, ' \
 		'rank 1 worked longest, mostly reading inputs: put the inputs on a faster disk'
+	grep -qE 'rank 0: the data moved for .*, but .* was predicted: (rank 1 spent most of it reading inputs, which predictions leave out|the processors of rank 0 were busy)' \
+		0.err || fail "$(<0.err)"
 	assert_times 1
 	grep -qE 'rank 0: time: waiting (for data|to send) ' 0.err || fail "$(<0.err)"
+}
+
+@test "a prediction that missed because of links that are faster than the user says" {
+	# shellcheck disable=SC2016 # for the ranks' shells
+	COLLCTL_BIN=$COLLCTL collctl run -n 2 -- bash -c 'COLLCTL_HOST_ID=n$COLLCTL_RANK exec "$COLLCTL_BIN" "$@"' - \
+		allreduce -v --link-rate 100K 'in.{rank}.npy' -o 'out.{rank}.npy' 2>err
+	grep -qE 'rank 0: the data moved for .*, but .* was predicted: the links are faster than assumed: 819 kbit/s by --link-rate' err || fail "$(<err)"
+	assert_equal "$(grep -c 'was predicted' err)" 1
 }
 
 @test "without -v nothing is printed; a barrier and a failed job have no times" {

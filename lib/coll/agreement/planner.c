@@ -16,6 +16,7 @@
 struct planned {
 	const struct coll_algorithm *algorithm;
 	const struct coll_algorithm *near; /* the choice of `auto` for near hosts */
+	double seconds;                    /* the predicted time; 0: the algorithm has no price */
 	enum dtype wire;
 	uint32_t windows;
 	uint64_t *all_rows; /* [size] rows of every rank's array; NULL: all equal */
@@ -333,15 +334,19 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	};
 }
 
-static int choose_auto(const struct planner *p, struct planned *planned,
-                       const struct select_args *args, struct err *err)
+/* @named: by --algorithm; NULL: auto. */
+static int choose_by_price(const struct planner *p, struct planned *planned,
+                           const struct select_args *args, const struct coll_algorithm *named,
+                           struct err *err)
 {
 	struct selection chosen = {0};
 	int ret = select_all(args, &chosen, err);
-	if (ret == 0 && p->selected)
+	if (ret == 0 && p->selected && !named)
 		p->selected(p->selected_ctx, args, &chosen);
-	planned->algorithm = chosen.alg;
-	if (ret == 0 && !chosen.alg)
+	planned->algorithm = named ? named : chosen.alg;
+	const struct select_price *price = selection_price(&chosen, planned->algorithm);
+	planned->seconds = price ? price->formula : 0;
+	if (ret == 0 && !planned->algorithm)
 		ret = err_set(err, ERR_USAGE, "no algorithm of %s can run this job",
 		              p->request->command);
 	selection_release(&chosen);
@@ -359,6 +364,11 @@ static int choose_near(const struct planner *p, struct planned *planned,
 	return p->network.round_trip > 0 ? select_auto(&a, &planned->near, err) : 0;
 }
 
+double planner_seconds(const struct planner *p, int i)
+{
+	return p->vectors && i < p->nvectors ? p->vectors[i].seconds : 0;
+}
+
 const struct coll_algorithm *planner_near_choice(const struct planner *p, int i,
                                                  const struct coll_algorithm **chosen)
 {
@@ -374,15 +384,13 @@ static int choose_algorithm(const struct planner *p, int i, const struct coll_ar
 	struct planned *planned = &p->vectors[i];
 	const struct select_args s = select_args_of(p, v, args, plan);
 	const char *name = p->request->algorithm;
-	bool asked = v->kind == p->request->kind;
-	if (strcmp(name, "auto") == 0 || !asked) {
-		if (choose_auto(p, planned, &s, err) < 0 || choose_near(p, planned, &s, err) < 0)
-			return -1;
-	} else {
-		planned->algorithm = coll_find(v->kind, name);
-		if (!planned->algorithm)
-			return err_set(err, ERR_OTHER, "there is no algorithm %s", name);
-	}
+	const bool named = strcmp(name, "auto") != 0 && v->kind == p->request->kind;
+	const struct coll_algorithm *asked = named ? coll_find(v->kind, name) : NULL;
+	if (named && !asked)
+		return err_set(err, ERR_OTHER, "there is no algorithm %s", name);
+	if (choose_by_price(p, planned, &s, asked, err) < 0 ||
+	    (!named && choose_near(p, planned, &s, err) < 0))
+		return -1;
 	planned->algorithm = coll_resolve(planned->algorithm, args);
 	if (s.ordered && !(planned->algorithm->flags & COLL_ORDERED))
 		return err_set(err, ERR_USAGE,

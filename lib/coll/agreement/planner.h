@@ -61,6 +61,10 @@ int planner_same_inputs(const struct planner *, int *ranks, struct err *err);
  * algorithm can run this, or outputs collide (claims_settle). */
 int planner_decide(struct planner *, struct plan *plan, struct err *err);
 
+/* After planner_decide: the predicted time of vector @i, without files and devices. 0: not known,
+ * as on all ranks but the coordinator. */
+double planner_seconds(const struct planner *, int i);
+
 /* If the round trips decide for another algorithm of vector @i than for near hosts: returns that of
  * near hosts, and sets *chosen. Else NULL. */
 const struct coll_algorithm *planner_near_choice(const struct planner *, int i,

@@ -44,7 +44,8 @@ static void list_vectors(struct collective *c)
 		                              .out = v->out,
 		                              .count = count,
 		                              .bytes = count * dtype_size(v->dtype),
-		                              .windows = v->windows};
+		                              .windows = v->windows,
+		                              .seconds = planner_seconds(&c->planner, i)};
 		p->bytes_read += bytes_in(v) * (uint64_t)v->ninputs;
 		if (c->transfer.sink)
 			p->bytes_written += bytes_out(v) * (uint64_t)c->transfer.copies;
