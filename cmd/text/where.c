@@ -188,7 +188,7 @@ json_t *where_json(const struct coll_result *r)
 		json_array_append_new(
 		        list, json_pack("{s:s, s:s, s:o}", "stage", resources[k].stage, "resource",
 		                        resources[k].name, "seconds", json_measured(times[k])));
-	const int most = longest(times), peer = waits_for_ranks(most) ? slowest_peer(r) : -1;
+	const int most = limit_of(r, times), peer = waits_for_ranks(most) ? slowest_peer(r) : -1;
 	return json_pack(
 	        "{s:o, s:o, s:o, s:o, s:i, s:{s:s, s:s, s:o, s:o}, s:o}", "spent", list, "peers",
 	        peers_json(r), "reading", json_measured(run_seconds(r, r->spent.reading)),

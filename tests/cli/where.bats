@@ -96,6 +96,11 @@ assert_times() {
 @test "without -v nothing is printed; a barrier and a failed job have no times" {
 	run -0 --separate-stderr collctl allreduce -n 1 in.0.npy -o out.npy
 	[[ $stderr != *limit:* && $stderr != *time:* ]] || fail "$stderr"
+	# A job of one rank waits for nobody, however short it is.
+	run -0 --separate-stderr collctl allreduce -n 1 in.0.npy -o out.npy --force --json
+	jq -e '.where.limit.stage != "join"' <<<"$output"
+	run -0 --separate-stderr collctl allreduce -n 1 in.0.npy -o out.npy --force -v
+	[[ $stderr == *'rank 0: limit: '* && $stderr != *'limit: joining'* ]] || fail "$stderr"
 	run -0 --separate-stderr collctl barrier -n 1 --json
 	jq -e 'has("where") | not' <<<"$output"
 	run -3 --separate-stderr collctl allreduce -n 1 --json none.npy -o out2.npy
