@@ -103,6 +103,12 @@ static void on_opened(void *ctx, struct job *job)
 	v->progress.counts = strcmp(v->command, "check") == 0; /* measurements */
 }
 
+static void on_comparing(void *ctx, const struct coll *coll)
+{
+	struct job_view *v = ctx;
+	progress_compares(&v->progress, coll);
+}
+
 static void on_moving(void *ctx, uint64_t bytes, const struct coll *coll)
 {
 	struct job_view *v = ctx;
@@ -150,6 +156,7 @@ struct coll_observer job_observer(struct job_view *view, const struct command *c
 	                              .note = print_note,
 	                              .joining = on_joining,
 	                              .opened = on_opened,
+	                              .comparing = on_comparing,
 	                              .moving = on_moving,
 	                              .selected = on_selected,
 	                              .traced = on_traced,

@@ -480,7 +480,10 @@ static const struct field of_progress[] = {
 	INTEGER("progress.slowest.rank", 0, NULL, "the rank"),
 	NUMBER("progress.slowest.done", 0, PART, "its progress"),
 	OBJECT("progress.bytes", SOMETIMES, NULL,
-	       "once the data of a collective move: the bytes that are through each stage"),
+	       "once the data of a collective move, or ranks compare files: the bytes that are "
+	       "through each stage"),
+	INTEGER("progress.bytes.compared", 0, BYTES,
+	        "compared, or coded as differences, before data move"),
 	INTEGER("progress.bytes.skipped", 0, BYTES, "not sent, because all ranks have them"),
 	INTEGER("progress.bytes.read", 0, BYTES, "read from files"),
 	INTEGER("progress.bytes.sent", 0, BYTES, "sent to other ranks"),

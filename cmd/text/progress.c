@@ -132,13 +132,16 @@ static double slowest_left(struct progress *p, const struct job_progress *now)
 static void look_at_files(struct progress *p, struct progress_now *now)
 {
 	coll_progress(p->coll, &p->files);
+	now->files = &p->files;
+	now->comparing = p->comparing;
+	if (p->comparing)
+		return;
 	const uint64_t moved = (uint64_t)(pipeline_done(&p->files.pipeline) * (double)p->bytes);
 
 	if (moved > p->moved)
 		p->moved = moved;
 	now->moved = p->moved;
 	now->total = p->bytes;
-	now->files = &p->files;
 	now->files_left = files_left(&p->early, &p->files, clock_ns());
 }
 
@@ -169,6 +172,8 @@ static void look_at_job(void *ctx, struct progress_now *now)
 	if (!p->coll)
 		return;
 	look_at_files(p, now);
+	if (p->comparing)
+		return;
 	now->slowest_left = slowest_left(p, &j);
 	if (j.slowest == now->rank)
 		now->slowest_done = pipeline_done(&p->files.pipeline);
@@ -181,10 +186,17 @@ void progress_start_job(struct progress *p, const struct options *o, const char 
 	p->job = job;
 }
 
+void progress_compares(struct progress *p, const struct coll *coll)
+{
+	p->coll = coll;
+	p->comparing = true;
+}
+
 void progress_files(struct progress *p, uint64_t bytes, const struct coll *coll)
 {
 	p->bytes = bytes;
 	p->coll = coll;
+	p->comparing = false;
 	meter_start(&p->meter, clock_ns());
 	meter_start(&p->early, clock_ns());
 }

@@ -38,6 +38,7 @@ struct progress {
 	struct job *job;
 	bool counts;                /* the job does not count bytes; set after the start */
 	const struct coll *coll;    /* whose files move; NULL: use the job's count */
+	bool comparing;             /* its data do not move yet */
 	uint64_t bytes;             /* of its files */
 	struct coll_progress files; /* as shown */
 	uint64_t moved;             /* the largest value so far */
@@ -51,6 +52,8 @@ void progress_start(struct progress *, const struct options *, const char *what,
                     progress_look *look, void *ctx);
 /* The same for a job, from job_open to job_close: shows job_progress. */
 void progress_start_job(struct progress *, const struct options *, const char *what, struct job *);
+/* The ranks compare files, before data move. @coll must live until progress_stop. */
+void progress_compares(struct progress *, const struct coll *coll);
 /* Data start to move. Progress is shown in the @bytes of this rank's files: those that are through
  * all stages (pipeline.h). @coll must live until progress_stop. */
 void progress_files(struct progress *, uint64_t bytes, const struct coll *coll);

@@ -118,7 +118,8 @@ static int decimals(double x, double scale, double whole_from)
 
 static void amount_text(char *buf, const struct progress_now *now)
 {
-	double scale, moved = (double)now->moved, total = (double)now->total;
+	double scale, total = (double)now->total;
+	const double moved = (double)(now->comparing ? now->files->compared : now->moved);
 
 	if (now->counts) {
 		snprintf(buf, FIELD_TEXT, "%.0f of %.0f", moved, total);
@@ -130,7 +131,7 @@ static void amount_text(char *buf, const struct progress_now *now)
 	if (now->total)
 		snprintf(buf, FIELD_TEXT, "%.*f of %.*f %s", digits, moved / scale, digits,
 		         total / scale, unit);
-	else if (now->moved)
+	else if (moved > 0)
 		snprintf(buf, FIELD_TEXT, "%.*f %s", decimals(moved / scale, scale, 100),
 		         moved / scale, unit);
 }
@@ -203,10 +204,11 @@ static void fill_fields(char field[FIELDS][FIELD_TEXT], const char *what,
 	if (now->moved && !now->counts)
 		rate_text(field[RATE], rate);
 	left_text(field[LEFT], time_left(now, rate));
-	if (now->joined)
+	if (now->joined && !now->comparing)
 		names_field(field[DOING], now->joined);
 	else
-		snprintf(field[DOING], FIELD_TEXT, "%s", now->doing);
+		snprintf(field[DOING], FIELD_TEXT, "%s",
+		         now->comparing ? "comparing files" : now->doing);
 	if (now->slowest >= 0)
 		snprintf(field[SLOWEST], FIELD_TEXT, "slowest: rank %d (%.0f%%)", now->slowest,
 		         floor(100 * now->slowest_done));
@@ -299,8 +301,9 @@ static json_t *bytes_json(const struct coll_progress *f)
 {
 	const struct pipeline_part *part = f->pipeline.part;
 
-	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I}", "skipped", (json_int_t)f->skipped,
-	                 "read", (json_int_t)part[PIPELINE_READ].done, "sent", (json_int_t)f->sent,
+	return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I}", "compared", (json_int_t)f->compared,
+	                 "skipped", (json_int_t)f->skipped, "read",
+	                 (json_int_t)part[PIPELINE_READ].done, "sent", (json_int_t)f->sent,
 	                 "received", (json_int_t)f->received, "written",
 	                 (json_int_t)part[PIPELINE_WRITE].done, "stored",
 	                 (json_int_t)part[PIPELINE_STORE].done);

@@ -24,6 +24,7 @@ struct progress_now {
 	        *joined; /* the ranks that have joined, while some are missing; NULL: not known */
 	double slowest_left;               /* its remaining seconds; 0: unknown */
 	const struct coll_progress *files; /* of a collective whose data move; else NULL */
+	bool comparing;    /* the ranks compare these files, and nothing has moved */
 	double files_left; /* this rank's remaining seconds; 0: unknown, the rate says it */
 };
 

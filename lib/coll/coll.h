@@ -55,6 +55,9 @@ struct coll_observer {
 	void (*joining)(void *ctx, const struct member *);
 	/* The job is open. job_progress may be called until coll_run returns. */
 	void (*opened)(void *ctx, struct job *);
+	/* Before that, the ranks compare their files (--update, --delta, --resume): coll_progress
+	 * may be called until coll_run returns. */
+	void (*comparing)(void *ctx, const struct coll *);
 	/* Data start to move: @bytes of this rank's files, read or written, whichever is more.
 	 * coll_progress may be called until coll_run returns. */
 	void (*moving)(void *ctx, uint64_t bytes, const struct coll *);
@@ -99,6 +102,7 @@ struct coll_found {
 struct coll_progress {
 	struct pipeline pipeline;
 	uint64_t sent, received; /* bytes; PIPELINE_MOVE is both */
+	uint64_t compared;       /* bytes of files, before data move, with those that were coded */
 	uint64_t skipped;        /* bytes of files that are not sent, because all ranks have them */
 	/* Of the bytes of PIPELINE_STORE those for which this rank has waited, and the ns: the
 	 * speed of the disk. 0: it is not known. */

@@ -71,12 +71,13 @@ void coll_progress(const struct coll *life, struct coll_progress *out)
 	        .pipeline = t->drive.pipeline,
 	        .sent = t->drive.before.bytes_sent + t->drive.stats.bytes_sent,
 	        .received = t->drive.before.bytes_received + t->drive.stats.bytes_received,
+	        .compared = t->update.compared,
 	        .skipped = skipped(c),
 	        .waited = s.waited,
 	        .waited_ns = s.waited_ns};
-	p->part[PIPELINE_WRITE].done = s.written;
+	p->part[PIPELINE_WRITE].done = s.written + t->update.checked;
 	p->part[PIPELINE_WRITE].total = t->to_write;
-	p->part[PIPELINE_STORE].done = s.stored;
+	p->part[PIPELINE_STORE].done = s.stored + t->update.checked;
 	p->part[PIPELINE_STORE].total = t->sink && sink_syncs(t->sink) ? t->to_write : 0;
 	if (life->times.seal)
 		pipeline_complete(p);

@@ -133,7 +133,7 @@ SH
 		'[2000128,2000128,0,2000128]'
 	printf x >>file.bin
 	collctl run -n 2 -- broadcast --insecure --progress json -q --raw-file file.bin -o 'copy.{rank}.bin' --update --force 2>lines
-	assert_equal "$(jq -s 'last.progress.bytes | [.skipped, .stored] | @json' -r lines)" '[1048576,2000129]'
+	assert_equal "$(jq -s 'last.progress.bytes | [.compared > 0, .skipped, .stored] | @json' -r lines)" '[true,1048576,2000129]'
 	collctl run -n 2 -- broadcast --insecure --progress json -q --raw-file file.bin -o 'copy.{rank}.bin' --update --force 2>lines
 	assert_equal "$(jq -s 'last.progress | [.moved, .bytes.skipped, .bytes.stored] | @json' -r lines)" '[0,2000129,0]'
 	collctl run --json -n 2 -- allreduce --insecure --no-sync --progress json 'in.{rank}.npy' -o 'out.{rank}.npy' >j 2>err

@@ -211,7 +211,8 @@ TEST(test_json)
 /* What is equal on all ranks is no work to come, and shown beside it. */
 TEST(test_files)
 {
-	struct coll_progress files = {.sent = 7, .received = 8, .skipped = (uint64_t)(3 * GIB)};
+	struct coll_progress files = {
+	        .sent = 7, .received = 8, .compared = 4, .skipped = (uint64_t)(3 * GIB)};
 	struct progress_now now = running(100 * MIB, 300 * MIB);
 	files.pipeline.part[PIPELINE_READ].done = 6;
 	files.pipeline.part[PIPELINE_WRITE].done = 9;
@@ -224,10 +225,15 @@ TEST(test_files)
 	now.moved = now.total = 300;
 	json_is(&now, 50,
 	        "{\"progress\":{\"rank\":0,\"phase\":\"run\",\"moved\":300,\"total\":300,"
-	        "\"rate\":50.0,\"left\":0.0,\"slowest\":null,\"bytes\":{\"skipped\":3221225472,"
+	        "\"rate\":50.0,\"left\":0.0,\"slowest\":null,\"bytes\":{\"compared\":4,\"skipped\":"
+	        "3221225472,"
 	        "\"read\":6,\"sent\":7,\"received\":8,\"written\":9,\"stored\":5}}}");
 	files.skipped = 0;
 	shows(0, &now, -1, "allreduce  100%  300 of 300 B  run");
+	now = (struct progress_now){
+	        .doing = "connecting", .slowest = -1, .files = &files, .comparing = true};
+	files.compared = 1 << 30;
+	shows(0, &now, -1, "allreduce  1.0 GiB  comparing files");
 }
 
 /* The ranks are done when the slowest is. */

@@ -26,6 +26,7 @@
 #ifndef COLLCTL_COLL_FILES_UPDATE_H
 #define COLLCTL_COLL_FILES_UPDATE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,7 +80,10 @@ struct update {
 	uint8_t *in_part;          /* [npieces]: this rank's part has the piece */
 	struct digest_cache cache; /* open while the ranks compare */
 	uint64_t cached;           /* bytes whose digests were in it */
-	struct stat *seen;         /* [files]: this rank's files, as compared, if they are equal */
+	/* For progress: bytes that were compared or coded before data move; bytes of parts that
+	 * were found in their place at the end. */
+	_Atomic uint64_t compared, checked;
+	struct stat *seen; /* [files]: this rank's files, as compared, if they are equal */
 	/* Digests, DIGEST_BYTES each. Of OLD's pieces zeros are: OLD has no such piece; of this
 	 * rank's likewise. */
 	uint8_t *of_files;                 /* [files]: of the root's */
@@ -163,8 +167,8 @@ struct update_piece {
 struct update_piece update_piece_of(const struct collective *, int f, uint64_t i);
 /* The part of the sink's file @file was compared before it was opened for writing. Does it still
  * have the piece? ERR_INPUT; @buf: room for a piece. */
-int update_check_in_place(const struct collective *, int file, const struct update_piece *,
-                          uint8_t *buf, struct err *err);
+int update_check_in_place(struct collective *, int file, const struct update_piece *, uint8_t *buf,
+                          struct err *err);
 typedef int update_visit(void *ctx, const struct update_piece *, struct err *err);
 /* Call @fn for each piece of file @f. */
 int update_each_piece(const struct collective *, int f, update_visit *fn, void *ctx,

@@ -77,7 +77,7 @@ int update_check_old(const struct collective *c, struct err *err)
 }
 
 struct hashing {
-	const struct collective *c;
+	struct collective *c;
 	int old; /* OLD's file; -1: none */
 	uint64_t old_bytes;
 	uint8_t *buf;
@@ -87,9 +87,10 @@ struct hashing {
 static int add_old(void *ctx, const struct update_piece *p, struct err *err)
 {
 	const struct hashing *h = ctx;
-	const struct update *u = &h->c->transfer.update;
+	struct update *u = &h->c->transfer.update;
 	if (h->old < 0 || (!update_has_moves(u, p->f) && p->at + p->n > h->old_bytes))
 		return 0;
+	atomic_fetch_add(&u->compared, p->n);
 	return update_read_base(u, h->old, h->c->request->delta, p, h->buf,
 	                        u->of_old + p->i * DIGEST_BYTES, err);
 }

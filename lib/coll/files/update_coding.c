@@ -286,6 +286,7 @@ static int encode(struct worker *k, const struct taken *t, struct err *err)
 		n[UPDATE_TO_ALL] = n[UPDATE_WHOLE];
 		n[UPDATE_WHOLE] = 0;
 	}
+	atomic_fetch_add(&u->compared, t->p.n);
 	if (!place(k->w, t, n, coding_of(first + HEAD), at))
 		return 0;
 	if (update_write_coded(u, UPDATE_TO_ALL, first, at[UPDATE_TO_ALL], n[UPDATE_TO_ALL], err) <
@@ -322,7 +323,7 @@ static int decode_coded(struct worker *k, const struct taken *t, const char *pat
 
 static int decode(struct worker *k, const struct taken *t, struct err *err)
 {
-	const struct collective *c = k->w->c;
+	struct collective *c = k->w->c;
 	struct sink *sink = c->transfer.sink;
 	const int file = files_place(c, 0, (size_t)t->p.f)->file;
 	const bool has = k->in || !update_bit(c->transfer.update.own_lacks, t->p.i);

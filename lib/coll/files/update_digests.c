@@ -43,6 +43,7 @@ static bool is_cached(struct update *u, const struct update_source *s, uint64_t 
 int update_digest_once(struct update *u, const struct update_source *s, uint64_t at, uint64_t n,
                        uint8_t *buf, uint8_t *digest, struct err *err)
 {
+	atomic_fetch_add(&u->compared, n);
 	if (is_cached(u, s, at, n, digest))
 		return 0;
 	if (update_digest(s->fd, s->path, at, n, buf, digest, err) < 0)
@@ -61,6 +62,7 @@ static int add_pieces(struct update *u, const struct update_source *s, uint64_t 
 		if (update_digest(s->fd, s->path, at, n, buf, piece, err) < 0)
 			return -1;
 		digest_cache_put(&u->cache, &s->key, s->fd, at, n, piece);
+		atomic_fetch_add(&u->compared, n);
 		XXH3_128bits_update(state, buf, n);
 	}
 	return 0;

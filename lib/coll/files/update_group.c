@@ -50,6 +50,8 @@ static int find_base(void *ctx, const struct update_piece *p, struct err *err)
 	if (!update_bit(u->own_lacks, p->i))
 		return 0;
 	const bool has = has_base(f, p);
+	if (update_has_moves(u, p->f)) /* then it has read the piece */
+		atomic_fetch_add(&u->compared, p->n);
 	if (has)
 		update_set_bit(u->own_base, p->i);
 	update_set_bit(u->bases, 2 * p->i + has);

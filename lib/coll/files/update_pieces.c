@@ -122,7 +122,7 @@ static int find_piece(void *ctx, const struct update_piece *p, struct err *err)
 	return 0;
 }
 
-int update_check_in_place(const struct collective *c, int file, const struct update_piece *p,
+int update_check_in_place(struct collective *c, int file, const struct update_piece *p,
                           uint8_t *buf, struct err *err)
 {
 	const uint8_t *want = c->transfer.update.of_pieces + p->i * DIGEST_BYTES;
@@ -131,6 +131,7 @@ int update_check_in_place(const struct collective *c, int file, const struct upd
 	if (sink_pread(sink, file, buf, p->n, p->at, err) < 0)
 		return -1;
 	update_hash(buf, p->n, digest);
+	atomic_fetch_add(&c->transfer.update.checked, p->n);
 	if (memcmp(digest, want, sizeof digest) == 0)
 		return 0;
 	return err_set(err, ERR_INPUT,
