@@ -250,6 +250,21 @@ save_set("set", {"a.safetensors": {"x": np.zeros(3, "f4")}, "b.safetensors": {"y
 	echo old >src.1/f
 	go 2 "${own[@]}" -o '{host}.{rank}'
 	assert_equal "$(<src/f) $(<src.1/f)" 'old new'
+	# What has not changed replaces nothing.
+	ln n1/f n1/g
+	ln -s f n1/l
+	local i
+	for i in 1 2; do
+		go 2 "${own[@]}" --update --links -o 'new/{host}/'
+	done
+	[[ new/src/f -ef new/src/g && new/src/l -ef new/src/f ]]
+	ln -sf g n1/l
+	refused 4 2 'new/src/l: the file exists' -- "${own[@]}" --update --links -o 'new/{host}/'
+	ln -sf f n1/l
+	echo newer >n1/f
+	refused 4 2 'new/src/f: the file exists' -- "${own[@]}" --update --links -o 'new/{host}/'
+	go 2 "${own[@]}" --force --update --links -o 'new/{host}/'
+	assert_equal "$(<new/src/g)" newer
 }
 
 @test "75: hidden files of a tree come into a folder for it, not into the home folder or one without a name" {

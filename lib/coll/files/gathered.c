@@ -334,8 +334,8 @@ static int name_folder(struct collective *c, struct split_path *p, int rank, str
 	const int first = files_name_tree(c, t, rank, p->top, p->rest, err);
 	if (first < 0)
 		return -1;
-	for (int f = 0; f < t->nfiles && is_others(c, p, rank); f++)
-		sink_expect_none(c->transfer.sink, first + f, rank);
+	for (int f = first; f < sink_files(c->transfer.sink) && is_others(c, p, rank); f++)
+		sink_expect_none(c->transfer.sink, f, rank);
 	c->transfer.split[rank] = first;
 	return 0;
 }

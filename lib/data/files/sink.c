@@ -472,7 +472,8 @@ static int check_top(const struct sink *s, int file, struct err *err)
 static int check_fresh(const struct sink *s, const struct sink_file *f, struct err *err)
 {
 	struct stat st;
-	if (!f->fresh || s->force || !examine(f, &st) || !S_ISREG(st.st_mode))
+	if (!f->fresh || s->force || !examine(f, &st) ||
+	    !(S_ISREG(st.st_mode) || (f->points_to && S_ISLNK(st.st_mode))))
 		return 0;
 	return err_set(err, ERR_OUTPUT,
 	               "%s: the file exists, and rank %d has chosen the name '%s': give --force "
@@ -522,9 +523,6 @@ static bool has_link(struct sink *s, const struct sink_file *f)
 static int open_link(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
-	f->equal = has_link(s, f);
-	if (f->equal)
-		return 0;
 	if (outfile_open_link(&f->out, f->path, f->top, f->points_to, s->sync, forces(s, f), err))
 		return -1;
 	return compare_with_earlier(s, file, err);
@@ -552,6 +550,9 @@ static int open_target(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
 		return outfile_spool(&f->out, "stdout", f->size, err);
+	f->equal = is_link(f) && has_link(s, f);
+	if (f->equal)
+		return 0;
 	if (check_fresh(s, f, err) || check_kind(s, f, err))
 		return -1;
 	if (is_link(f))
@@ -677,11 +678,13 @@ static int check_file(struct sink *s, int file, struct err *err)
 		return 0;
 	if (is_in_absent(s, f->path))
 		return compare_names(s, file, err);
-	if (check_top(s, file, err) || check_fresh(s, f, err) || check_kind(s, f, err))
+	if (check_top(s, file, err))
 		return -1;
 	f->equal = is_link(f) && has_link(s, f);
 	if (f->equal)
 		return 0;
+	if (check_fresh(s, f, err) || check_kind(s, f, err))
+		return -1;
 	if (outfile_probe(&f->out, f->path, f->top, f->points_to, forces(s, f), &f->exists, err))
 		return -1;
 	return compare_with_earlier(s, file, err);
