@@ -152,16 +152,24 @@ static int write_vector(const struct lines *l, struct iovec *v, int n)
 	return 0;
 }
 
-/* "\rTEXT" shows a bar, "\r" clears it. */
-static void emit_bar(const char *line, size_t len)
+static bool is_line(const char *line, size_t len, const char *text)
 {
+	return len == strlen(text) && memcmp(line, text, len) == 0;
+}
+
+/* "\rTEXT" shows a bar. */
+static void emit_bar(const struct lines *l, const char *line, size_t len)
+{
+	const bool tell = is_line(line, len, BAR_TELL);
 	char text[BAR_MAX];
 
 	snprintf(text, sizeof text, "%.*s", (int)(len - 1), line + 1);
-	if (len > 1)
-		bar_draw(text);
-	else
+	if (tell || is_line(line, len, BAR_CLEAR))
 		bar_clear();
+	else
+		bar_draw(text);
+	if (tell && l->cleared)
+		l->cleared(l->cleared_ctx);
 }
 
 /* Does the line come from --progress json? (progress_json) */
@@ -178,7 +186,7 @@ static int emit(const struct lines *l, char *line, size_t len)
 	char newline = '\n';
 
 	if (l->bars && len > 0 && *line == BAR_MARK) {
-		emit_bar(line, len);
+		emit_bar(l, line, len);
 		return 0;
 	}
 	const bool progress = l->progress != LINES_PROGRESS_ANY && is_progress(line, len);

@@ -49,7 +49,9 @@ struct lines {
 	int from; /* the pipe, non-blocking; -1: closed */
 	int to;   /* an error there closes the pipe, so that the writer sees that its reader is gone
 	           */
-	bool bars; /* the lines include the process's bar: draw it (bar.h) */
+	bool bars;                  /* the lines include the process's bar: draw it (bar.h) */
+	void (*cleared)(void *ctx); /* with bars: BAR_TELL has come, and the bar is cleared */
+	void *cleared_ctx;
 	enum lines_progress progress;
 	char prefix[96]; /* "[12] " */
 	char *buf;       /* the incomplete line; at most LINES_MAX bytes */

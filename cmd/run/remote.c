@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
@@ -47,6 +48,7 @@ struct remote {
 	struct rlimit files, core;
 	int errors,
 	        verdict; /* from the rank: its stderr, and a byte after the verdict; -1: ended */
+	int cleared;     /* an eventfd, to tell the rank that its bar is cleared; -1: it has none */
 	struct out out;
 	size_t rest;         /* bytes of `errors` that are still read */
 	int status;          /* of the rank; -1: it has not ended */
@@ -219,8 +221,8 @@ static _Noreturn void rank_main(struct remote *r, int errors, int verdict)
 	rank_no_stdin();
 	rank_replace_fd(STDERR_FILENO, errors);
 	close(errors);
-	if (j->rank == 0 && !j->program && j->columns > 0)
-		bar_launched_far(j->columns);
+	if (r->cleared >= 0)
+		bar_launched_far(j->columns, r->cleared);
 	for (int i = 0; i < j->nvariables; i++)
 		if (putenv(j->variables[i]) < 0)
 			rank_die(ERR_RESOURCE, j->variables[i]);
@@ -246,6 +248,9 @@ static int start_rank(struct remote *r, struct err *err)
 	r->signals = rank_parent_signals(&r->mask);
 	if (r->signals < 0)
 		return err_errno(err, ERR_RESOURCE, "signals");
+	if (r->job.rank == 0 && !r->job.program && r->job.columns > 0 &&
+	    (r->cleared = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+		return err_errno(err, ERR_RESOURCE, "eventfd");
 	if (open_pipe(&r->errors, &errors, err) < 0 || open_pipe(&r->verdict, &verdict, err) < 0)
 		return -1;
 	r->rank = fork();
@@ -298,6 +303,8 @@ static void take_words(struct remote *r)
 	for (ssize_t i = 0; i < n; i++) {
 		if (r->expects_signal && r->status < 0)
 			signal_rank(r, words[i]);
+		if (!r->expects_signal && words[i] == REMOTE_CLEARED && r->cleared >= 0)
+			event_signal(r->cleared);
 		r->expects_signal = !r->expects_signal && words[i] == REMOTE_SIGNAL;
 	}
 }
@@ -485,6 +492,7 @@ int remote_main(int argc, char **argv)
 	                   .signals = -1,
 	                   .errors = -1,
 	                   .verdict = -1,
+	                   .cleared = -1,
 	                   .status = -1,
 	                   .rest = REST};
 	struct err err = ERR_INIT;

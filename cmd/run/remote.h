@@ -2,12 +2,12 @@
  * `run -H`: a rank on another host. run starts `ssh HOST collctl remote-rank ...`, called remote
  * here, for each rank. The two processes exchange messages over the pipes of ssh:
  *
- *     remote -> run  stderr  the hello (remote_find_hello): where it listens
- *     run -> remote  stdin   u32 length, the job (remote_encode): what to run, with the secret
- *         remote -> run  stderr  REMOTE_READY: it has the job; and whether the folder could be
- * entered run -> remote  stdin   REMOTE_GO, once all hosts are ready run -> remote  stdin
- * REMOTE_ALIVE from time to time; REMOTE_SIGNAL and a signal remote -> run  stderr  REMOTE_ALIVE
- * from time to time; REMOTE_VERDICT, REMOTE_ENDED
+ * - remote, on stderr: the hello (remote_find_hello): where it listens
+ * - run, on stdin: u32 length, the job (remote_encode): what to run, with the secret
+ * - remote: REMOTE_READY: it has the job; and whether the folder could be entered
+ * - run: REMOTE_GO, once all hosts are ready
+ * - run: REMOTE_ALIVE from time to time; REMOTE_CLEARED; REMOTE_SIGNAL and a signal
+ * - remote: REMOTE_ALIVE from time to time; REMOTE_VERDICT, REMOTE_ENDED
  *
  * After REMOTE_GO, stdout has the rank's bytes, stderr has the rank's bytes with messages among
  * them, and the exit code of remote is the rank's. If one end receives nothing for
@@ -28,7 +28,7 @@
 #define REMOTE_COMMAND  "remote-rank"     /* not for users, so not listed */
 #define REMOTE_LISTENER "listen"          /* its operand on rank 0 of a collective ... */
 #define REMOTE_STORE    "store"           /* ... and of a program; else none */
-#define REMOTE_LINK     3                 /* the version of this protocol */
+#define REMOTE_LINK     4                 /* the version of this protocol */
 #define REMOTE_EVERY    (5 * NS_PER_SEC)  /* the longest time between two REMOTE_ALIVE */
 #define REMOTE_SILENCE  (10 * NS_PER_SEC) /* the least limit of silence */
 #define REMOTE_GREETING (60 * NS_PER_SEC) /* for a host to answer */
@@ -81,8 +81,9 @@ int64_t remote_every(int64_t silence);
 
 /* ---- later: bytes of run ---- */
 
-#define REMOTE_GO     'g'
-#define REMOTE_SIGNAL 's' /* a byte follows: its number */
+#define REMOTE_GO      'g'
+#define REMOTE_CLEARED 'c' /* the bar, as the rank has asked */
+#define REMOTE_SIGNAL  's' /* a byte follows: its number */
 /* REMOTE_ALIVE in both directions. */
 
 /* ---- later: messages of remote, of three bytes: NUL, one of these, a value ---- */

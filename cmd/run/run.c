@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -204,17 +205,19 @@ static void close_inherited(const struct run *r, int rank)
 			close(r->ranks[i].out.from);
 		if (r->ranks[i].json >= 0)
 			close(r->ranks[i].json);
+		if (r->ranks[i].cleared >= 0 && i != rank)
+			close(r->ranks[i].cleared);
 	}
 }
 
 /* run draws the bar on the terminal, which is still stderr here. */
-static void send_bars(void)
+static void send_bars(int cleared)
 {
 	int terminal = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
 
 	if (terminal < 0)
 		rank_die(ERR_RESOURCE, "the terminal");
-	bar_launched(terminal);
+	bar_launched(terminal, cleared);
 }
 
 /* When all ranks are started. */
@@ -254,7 +257,7 @@ static _Noreturn void rank_main(struct run *r, int rank, int in, int out, int er
 	if (out >= 0)
 		rank_replace_fd(STDOUT_FILENO, out);
 	if (r->ranks[rank].err.bars)
-		send_bars();
+		send_bars(r->ranks[rank].cleared);
 	rank_replace_fd(STDERR_FILENO, err);
 	if (out >= 0)
 		close(out);
@@ -383,6 +386,27 @@ static int watch(const struct run *r, struct lines *l, struct err *err)
 	return 0;
 }
 
+/* The rank's bar is cleared, as it has asked. */
+static void bar_cleared(void *ctx)
+{
+	const struct rank *rank = ctx;
+
+	if (rank->host)
+		ssh_cleared(rank);
+	else
+		event_signal(rank->cleared);
+}
+
+static int take_bars(struct rank *rank, struct err *err)
+{
+	rank->err.bars = true;
+	rank->err.cleared = bar_cleared;
+	rank->err.cleared_ctx = rank;
+	if (!rank->host && (rank->cleared = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
+		return err_errno(err, ERR_RESOURCE, "eventfd");
+	return 0;
+}
+
 static int start_rank(struct run *r, int i, struct err *err)
 {
 	struct rank *rank = &r->ranks[i];
@@ -409,7 +433,8 @@ static int start_rank(struct run *r, int i, struct err *err)
 	else if (watch(r, &rank->err, err) < 0)
 		goto done;
 	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
-	rank->err.bars = i == 0 && !r->program && bar_possible();
+	if (i == 0 && !r->program && bar_possible() && take_bars(rank, err) < 0)
+		goto done;
 	if (r->json) {
 		rank->json = memfd_create("stdout of a rank", MFD_CLOEXEC);
 		out = rank->json < 0 ? -1 : fcntl(rank->json, F_DUPFD_CLOEXEC, 0);
@@ -493,7 +518,7 @@ static int prepare(struct run *r, struct err *err)
 		return -1;
 	for (int i = 0; i < r->size; i++)
 		r->ranks[i].out.from = r->ranks[i].err.from = r->ranks[i].json = r->ranks[i].in =
-		        r->ranks[i].code = -1;
+		        r->ranks[i].code = r->ranks[i].cleared = -1;
 	/* Needed for one or two pipes per rank, and in each rank for connections to many others. */
 	raise_file_limit(&r->caller_files);
 	char outputs[64];
@@ -752,9 +777,12 @@ static void release(struct run *r)
 		close(r->epoll);
 	if (r->signals >= 0)
 		close(r->signals);
-	for (int i = 0; r->ranks && i < r->size; i++)
+	for (int i = 0; r->ranks && i < r->size; i++) {
 		if (r->ranks[i].in >= 0)
 			close(r->ranks[i].in);
+		if (r->ranks[i].cleared >= 0)
+			close(r->ranks[i].cleared);
+	}
 	free(r->ranks);
 	ssh_release(r);
 	echoes_release(&r->echoes);

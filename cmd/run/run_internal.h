@@ -32,6 +32,7 @@ struct rank {
 	int in;           /* with hosts: to ssh's stdin; -1: none */
 	struct link link; /* with hosts */
 	int code;         /* with which it has ended; -1: it has not, or its ssh was lost */
+	int cleared;      /* of a rank with a bar: an eventfd, to tell it that the bar is cleared */
 };
 
 /* The stage of ending the ranks. */
@@ -108,6 +109,8 @@ size_t ssh_hear(void *ctx, char *bytes, size_t n);
 /* Send REMOTE_ALIVE if it is time, and end the ssh of hosts that were silent for too long. Returns
  * the milliseconds until the next call. */
 int ssh_keep_alive(struct run *);
+/* Tell a rank that its bar is cleared. */
+void ssh_cleared(const struct rank *);
 /* Send a signal to a rank. */
 void ssh_signal(const struct rank *, int sig);
 /* The wait status of the rank whose ssh has ended with @status. *lost: the connection to the rank

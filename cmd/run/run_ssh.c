@@ -675,6 +675,12 @@ int ssh_keep_alive(struct run *r)
 	return clock_ms_until(r->alive_at);
 }
 
+void ssh_cleared(const struct rank *rank)
+{
+	const char cleared = REMOTE_CLEARED;
+	say(rank, &cleared, 1);
+}
+
 void ssh_signal(const struct rank *rank, int sig)
 {
 	const uint8_t words[] = {REMOTE_SIGNAL, (uint8_t)sig};

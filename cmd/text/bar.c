@@ -22,20 +22,23 @@
 static bool launched;              /* bars are lines for the launcher */
 static int launcher_terminal = -1; /* -1: it is on another host, and has */
 static int launcher_columns;
+static int launcher_cleared = -1; /* an eventfd */
 static volatile sig_atomic_t stands;
 
 static const char erase[] = "\r" ERASE;
 
-void bar_launched(int terminal)
+void bar_launched(int terminal, int cleared)
 {
 	launched = true;
 	launcher_terminal = terminal;
+	launcher_cleared = cleared;
 }
 
-void bar_launched_far(int columns)
+void bar_launched_far(int columns, int cleared)
 {
 	launched = true;
 	launcher_columns = columns;
+	launcher_cleared = cleared;
 }
 
 bool bar_possible(void)
@@ -126,12 +129,11 @@ void bar_draw(const char *text)
 
 const char *bar_erasure(void)
 {
-	static const char end[] = {BAR_MARK, '\n', '\0'};
 	const bool mine = stands;
 
 	stands = false;
 	if (launched)
-		return mine ? end : "";
+		return mine ? BAR_CLEAR "\n" : "";
 	if (mine)
 		lock(F_UNLCK);
 	else if (!is_anothers())
@@ -139,8 +141,26 @@ const char *bar_erasure(void)
 	return erase;
 }
 
+/* The launcher may be stopped, or its terminal may not be read: then the bar may stay. */
+#define LONGEST 1000 /* ms */
+
+static void ask_launcher(void)
+{
+	static const char line[] = BAR_TELL "\n";
+	struct pollfd p = {.fd = launcher_cleared, .events = POLLIN};
+
+	event_clear(launcher_cleared);
+	if (write_all(STDERR_FILENO, line, sizeof line - 1) == 0)
+		poll(&p, 1, LONGEST);
+	stands = false;
+}
+
 void bar_clear(void)
 {
+	if (launched && stands && launcher_cleared >= 0) {
+		ask_launcher();
+		return;
+	}
 	const char *text = bar_erasure();
 
 	write_all(STDERR_FILENO, text, strlen(text));

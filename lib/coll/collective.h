@@ -131,6 +131,8 @@ const char *tensor_text(const struct collective *, const struct vector_tensor *,
 
 /* ---- collective_progress.c ---- */
 
+/* Ranks start to compare files. */
+void progress_compare(const struct collective *);
 /* Data start to move, of which each output has @out bytes: set transfer.to_write, and predict how
  * long a byte takes in each stage. */
 void progress_begin(struct collective *, uint64_t out);

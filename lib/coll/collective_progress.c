@@ -39,6 +39,13 @@ static void weigh(struct collective *c)
 	pipeline_weigh(&c->transfer.drive.pipeline, seconds);
 }
 
+void progress_compare(const struct collective *c)
+{
+	const struct coll_observer *o = c->life->observer;
+	if (o->comparing)
+		o->comparing(o->ctx, c->life);
+}
+
 void progress_begin(struct collective *c, uint64_t out)
 {
 	struct transfer *t = &c->transfer;

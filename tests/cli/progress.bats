@@ -83,6 +83,13 @@ SH
 
 # ---- collectives ----
 
+@test "under run, the bar is erased before rank 0 prints its table on the same terminal" {
+	on_terminal "" 100 "$COLLCTL" run -n 2 -- check --insecure --time 700ms
+	assert_success
+	assert_line -n 0 --regexp '%.*\\x1b\[J.*connect: '
+	refute_line -n 0 --regexp 'connect: .*\\x1b\[J'
+}
+
 @test "a collective's bar: the phase, bytes, the slowest rank; gone at the end" {
 	truncate -s 200G endless.bin
 	on_terminal '%.*slowest: rank' 110 "$COLLCTL" run -n 2 -- exchange --insecure --steps 1 --dtype u8 endless.bin

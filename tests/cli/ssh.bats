@@ -129,7 +129,7 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 		#!/bin/sh
 		case \$SSH_CONNECTION in
 		*' 10.77.0.4 '*) exec /missing/collctl "\$@" ;;
-		*' 10.77.0.5 '*) printf '\ncollctl-remote-3 9.9.9 10.77.0.5 0 -\n' >&2; cat >/dev/null ;;
+		*' 10.77.0.5 '*) printf '\ncollctl-remote-4 9.9.9 10.77.0.5 0 -\n' >&2; cat >/dev/null ;;
 		*) exec '$COLLCTL' "\$@" ;;
 		esac
 	END
@@ -275,7 +275,7 @@ make_here() {
 	chmod +x banner
 	run -0 --separate-stderr collctl run -H 127.0.0.1,127.0.0.1 --ssh ./banner --remote-path "$COLLCTL" -- barrier
 	for answer in "0.1.0 127.0.0.1 1 $(printf '%0500d' 0)" '0.1.0 127.0.0.1 99999 -' '0.1.0 - x -' "$(printf '%0500d' 0) 1 1 -"; do
-		printf '#!/bin/sh\nprintf "\\ncollctl-remote-3 %s\\n" >&2\nexec cat >/dev/null\n' "$answer" >liar
+		printf '#!/bin/sh\nprintf "\\ncollctl-remote-4 %s\\n" >&2\nexec cat >/dev/null\n' "$answer" >liar
 		chmod +x liar
 		run -5 --separate-stderr collctl run -H localhost,127.0.0.1 --ssh ./liar -- barrier
 		[[ $stderr == *'collctl: localhost: an unknown answer'*'127.0.0.1: an unknown answer'* ||

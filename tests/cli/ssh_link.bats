@@ -16,7 +16,7 @@ here() { stand_in here <<<'exec sh -c "$2"'; }
 # over SSH HOSTS [OPTIONS] -- COMMAND...
 over() { collctl run --ssh "$PWD/$1" -H "$2" --remote-path "$COLLCTL" "${@:3}"; }
 
-hello() { printf '%s' "printf '\\ncollctl-remote-3 $(collctl --version | cut -d' ' -f2) $*\\n' >&2;"; }
+hello() { printf '%s' "printf '\\ncollctl-remote-4 $(collctl --version | cut -d' ' -f2) $*\\n' >&2;"; }
 
 # ---- hosts that answer anything ----
 
@@ -55,11 +55,11 @@ liar() {
 	refused 'said nothing'
 	liar <<<'exec cat /dev/zero >&2'
 	refused 'has printed more than 1 MiB, and no answer'
-	liar <<<'exec yes "x collctl-remote-3 x" >&2'
+	liar <<<'exec yes "x collctl-remote-4 x" >&2'
 	refused 'has printed more than 1 MiB, and no answer'
-	liar <<<'exec yes "collctl-remote-3 x" >&2'
+	liar <<<'exec yes "collctl-remote-4 x" >&2'
 	refused 'an unknown answer'
-	liar <<<"printf '\\ncollctl-remote-3 9.9.9 - 0 -\\n' >&2; exec sleep 10000"
+	liar <<<"printf '\\ncollctl-remote-4 9.9.9 - 0 -\\n' >&2; exec sleep 10000"
 	refused "has collctl 9.9.9, this is $version: install the same version"
 	liar <<<"printf '\\ncollctl-remote-1 $version - 0 -\\n' >&2; exec sleep 10000"
 	refused "has another build of collctl $version"

@@ -1,12 +1,16 @@
 /* What --progress shows: the line at every width, the JSON, the rate. */
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "cmd/text/bar.h"
 #include "cmd/text/progress_text.h"
 #include "lib/base/clock.h"
+#include "lib/base/io.h"
 #include "tests/unit/unit.h"
 
 #define MIB (1024.0 * 1024)
@@ -393,6 +397,52 @@ TEST(test_time_left_of_files)
 	files_estimate_holds(2 * GIB, 100 * MIB, 4 * MIB); /* the disk is the limit */
 	files_estimate_holds(2 * GIB, 6 * MIB, 4 * MIB);
 	files_estimate_holds(100 * MIB, 100 * MIB, 1 * MIB); /* all waits for the disk at the end */
+}
+
+/* ---- a rank of run ---- */
+
+static _Atomic bool cleared;
+
+/* As run, when it has read all bars: it clears the last, and says so. */
+static void *launch(void *ctx)
+{
+	const int *fds = ctx;
+	char text[256] = "";
+	size_t len = 0;
+
+	while (!strstr(text, "\n" BAR_TELL "\n")) {
+		const ssize_t n = read(fds[0], text + len, sizeof text - 1 - len);
+		if (n <= 0)
+			return NULL;
+		len += (size_t)n;
+		text[len] = '\0';
+	}
+	cleared = true;
+	event_signal(fds[2]);
+	return NULL;
+}
+
+TEST(test_launched_waits)
+{
+	const int own = dup(STDERR_FILENO);
+	int fds[3];
+	pthread_t thread;
+
+	assert_int_equal(pipe(fds), 0);
+	fds[2] = eventfd(0, EFD_NONBLOCK);
+	assert_true(dup2(fds[1], STDERR_FILENO) >= 0);
+	bar_launched_far(80, fds[2]);
+	assert_int_equal(pthread_create(&thread, NULL, launch, fds), 0);
+	bar_clear(); /* there is none: nobody answers */
+	bar_draw("a bar");
+	bar_clear();
+	const bool was = cleared;
+	dup2(own, STDERR_FILENO);
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_true(was);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	close(own);
 }
 
 int main(void)

@@ -61,8 +61,8 @@ TEST(no_hellos)
 	snprintf(text, sizeof text, "\ncollctl-remote-%d %s - 1 -\n", REMOTE_LINK + 1,
 	         COLLCTL_VERSION);
 	assert_int_equal(find(text, &got), -1);
-	assert_int_equal(find("\ncollctl-remote-3 9.9.9 - 1 -\n", &got), -1);
-	assert_int_equal(find("collctl-remote-3", &got), 0);
+	assert_int_equal(find("\ncollctl-remote-4 9.9.9 - 1 -\n", &got), -1);
+	assert_int_equal(find("collctl-remote-4", &got), 0);
 }
 
 static void count(void *ctx, int what, int value)

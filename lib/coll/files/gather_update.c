@@ -292,6 +292,7 @@ int gather_update_agree(struct collective *c, struct err *err)
 		               "--update: %s is one file for all ranks: put {rank} into -o, or "
 		               "name a folder",
 		               c->transfer.output);
+	progress_compare(c);
 	cache->fd = -1;
 	if (c->request->checksum && !c->request->no_digest_cache)
 		digest_cache_open(cache);

@@ -585,8 +585,7 @@ int update_agree(struct collective *c, struct err *err)
 	if (c->agreed.size == 1)
 		return 0;
 	u->cache.fd = -1;
-	if (c->life->observer->comparing)
-		c->life->observer->comparing(c->life->observer->ctx, c->life);
+	progress_compare(c);
 	if (!c->request->no_digest_cache)
 		digest_cache_open(&u->cache);
 	const int ret = agree(c, err);
