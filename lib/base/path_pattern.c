@@ -47,7 +47,7 @@ bool path_matches(const char *pattern, const char *path, bool folder)
 {
 	if (strcmp(pattern, path) == 0)
 		return true;
-	if (!*pattern)
+	if (!*pattern || strcmp(pattern, "/") == 0) /* it names nothing */
 		return false;
 	if (*pattern == '/')
 		return matches_here(pattern + 1, path, folder);

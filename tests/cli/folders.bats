@@ -138,6 +138,8 @@ chosen() {
 	ln -s a.c t/docs/link
 	assert_equal "$(chosen --exclude .git --exclude '*.o' --exclude docs)" 'a.c build build/d.c src src/a.c src/build'
 	run ! grep link said # in a folder that is left out nothing is looked at
+	assert_equal "$(chosen --include docs/ --exclude / --exclude e)" 'docs docs/[z] docs/none'
+	grep -q "t/: no file or folder matches --exclude '/'" said
 	assert_equal "$(chosen --exclude /build --exclude .git/ --exclude docs/)" 'a.c src src/a.c src/b.o src/build src/build/c.o'
 	assert_equal "$(chosen --include '*.c')" 'a.c build build/d.c src src/a.c'
 	assert_equal "$(chosen --include build --exclude '*.o')" 'build build/d.c src src/build'

@@ -36,6 +36,8 @@ TEST(patterns_of_paths)
 	        {"a/**/b", "a/x/y", false, false},
 	        {"/**/b", "x/b", true, true},
 	        {"", "a", false, false},
+	        {"/", "a", false, false},
+	        {"/", "a/b", false, false},
 	        {"//", "a", false, false},
 	};
 	for (size_t i = 0; i < LENGTH(cases); i++) {
