@@ -147,6 +147,25 @@ lying() {
 	assert_equal "$(<got/1/.profile)" evil
 }
 
+@test "75: symbolic links of --links that lead out of the folder, by a rank that lies: refused, with the target, and nothing is written" {
+	local new
+	mkdir -p in.0/d in.1/d
+	echo data | tee in.0/d/f >in.1/d/f
+	ln -s inner/file in.0/d/l
+	ln -s inner/file in.1/d/l
+	for new in /etc/passw ../../evil inner/../f; do
+		lying up inner/file "$new" gather --raw-file --links 'in.{rank}' -o 'got/{rank}/'
+		assert_rank 0 7 "rank 1" "'d/l' is a symbolic link to '$new'"
+		lying down inner/file "$new" broadcast --raw-file --links in.0 -o 'got.{rank}/'
+		assert_rank 1 7 "'d/l' is a symbolic link to '$new'"
+		[[ ! -e got && ! -e got.1 ]]
+	done
+	# Nor is a name a link and a file.
+	lying down d/l d/f broadcast --raw-file --links in.0 -o 'got.{rank}/'
+	assert_rank 1 10
+	[[ ! -e got.1 ]]
+}
+
 @test "75: a link that a peer's name finds is not followed, also with --force; links in the user's part are" {
 	mkdir in out logs real
 	echo own >target
