@@ -108,3 +108,40 @@ names() {
 	[[ $output == *'o.1/: old: cannot delete: '*'1 of 2 were not deleted'* ]] || fail "$output"
 	[[ ! -e o.0/old && -e o.1/old && -e o.1/busy/f && ! -e o.1/older && -e o.2/z && ! -e o.2/z.d ]]
 }
+
+# meanwhile COMMAND: a job of three ranks with --delete, and COMMAND when all have walked their folders and data are about to move
+meanwhile() {
+	local line
+	rm -rf src o.* && mkdir -p src o.1/sub
+	echo small >src/small
+	head -c 200000 /dev/urandom >src/big
+	cp -p src/small o.1/
+	cp -r o.1 o.0 && cp -p src/small o.0/
+	cp -pr o.0 o.2
+	touch o.{0,1,2}/{gone,changed,replaced,sub/gone}
+	mkfifo said
+	collctl run -n 3 -- bash -c 'echo $$ >"pid.$COLLCTL_RANK"
+		exec "$0" broadcast --raw-file --insecure --lanes tcp --limit-rate 100K --update --delete src/ -o "o.$COLLCTL_RANK/"' "$COLLCTL" >said 2>&1 &
+	STARTED+=($!)
+	all='' rc=0
+	while read -r line; do
+		all+=$line$'\n'
+		[[ $line != *'1 of 2 files are as the root'* ]] || eval "$1"
+	done <said
+	wait "${STARTED[-1]}" || rc=$?
+	rm said
+}
+
+@test "75, 17: files that come or change once --delete has found what to remove stay; if a rank is killed before the verdict all stay" {
+	meanwhile 'echo new >o.1/sub/new; echo more >o.1/changed; echo other >x; mv x o.1/replaced; mkdir o.2/gone.d; rm o.2/gone'
+	((rc == 0)) || fail "$rc: $all"
+	assert_equal "$(names o.0)" 'big small'
+	assert_equal "$(names o.1)" 'big changed replaced small sub sub/new'
+	assert_equal "$(names o.2)" 'big gone.d small'
+	[[ $all == *'rank 1: o.1/: files and folders deleted: 2'* && $all == *'rank 2: o.2/: files and folders deleted: 4'* ]] || fail "$all"
+	meanwhile 'kill -KILL "$(<pid.1)"'
+	((rc != 0)) || fail "$rc: $all"
+	for r in 0 1 2; do
+		assert_equal "$(names o.$r)" 'changed gone replaced small sub sub/gone'
+	done
+}
