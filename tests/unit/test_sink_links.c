@@ -190,7 +190,7 @@ TEST_WITH(each_failure_leaves_the_old_symbolic_links, NULL, empty_folder)
 	static const struct {
 		enum call call;
 		int calls; /* there are at least so many */
-	} faults[] = {{SYMLINKAT, 2}, {LINKAT, 3}, {RENAMEAT, 3}};
+	} faults[] = {{SYMLINKAT, 4}, {LINKAT, 3}, {RENAMEAT, 3}};
 	for (size_t i = 0; i < LENGTH(faults); i++)
 		for (int k = 0; k < faults[i].calls; k++) {
 			struct err err = {0};

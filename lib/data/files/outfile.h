@@ -81,7 +81,7 @@ int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t
 /* Open an output that becomes a symbolic link to @points_to, which must outlive @f, or, if this is
  * NULL, a hard link to a file of this job. It is not written; instead of outfile_seal call
  * outfile_seal_symlink or outfile_seal_link. A symbolic link replaces another, and with @force also
- * a file. */
+ * a file; it is tried here whether it can be made. */
 int outfile_open_link(struct outfile *f, const char *path, size_t top, const char *points_to,
                       bool sync, bool force, struct err *err);
 /* Allocate the data of a sparse file that was opened with size 0, and give it @size bytes. */

@@ -9,6 +9,33 @@
 
 #define COPY_BYTES (256u << 10)
 
+static int make_symlink(struct outfile *f, const char *name, void *ctx)
+{
+	(void)ctx;
+	return symlinkat(f->points_to, f->dirfd, name);
+}
+
+/* Make the symbolic link, with a temporary name. */
+static int make_named(struct outfile *f, struct err *err)
+{
+	const int error = outfile_make_temp(f, &f->temp, make_symlink, NULL, err);
+	if (error <= 0)
+		return error;
+	errno = error;
+	return err_errno(err, ERR_OUTPUT, "%s: cannot make a symbolic link in its folder", f->path);
+}
+
+/* Find before data move whether the folder, and the file system, take the link. */
+static int try_symlink(struct outfile *f, struct err *err)
+{
+	if (make_named(f, err))
+		return -1;
+	io_retry(unlinkat(f->dirfd, f->temp, 0));
+	free(f->temp);
+	f->temp = NULL;
+	return 0;
+}
+
 int outfile_open_link(struct outfile *f, const char *path, size_t top, const char *points_to,
                       bool sync, bool force, struct err *err)
 {
@@ -16,6 +43,8 @@ int outfile_open_link(struct outfile *f, const char *path, size_t top, const cha
 	f->points_to = points_to;
 	if (ret == 0)
 		ret = outfile_check_target(f, &mode, err);
+	if (ret == 0 && points_to)
+		ret = try_symlink(f, err);
 	if (ret)
 		outfile_release(f);
 	return ret;
@@ -70,21 +99,9 @@ static int hold(struct outfile *f, struct err *err)
 	return f->fd < 0 ? err_errno(err, ERR_OUTPUT, "%s: cannot open the link", f->path) : 0;
 }
 
-static int make_symlink(struct outfile *f, const char *name, void *ctx)
-{
-	(void)ctx;
-	return symlinkat(f->points_to, f->dirfd, name);
-}
-
 int outfile_seal_symlink(struct outfile *f, const struct timespec *modified, struct err *err)
 {
-	const int error = outfile_make_temp(f, &f->temp, make_symlink, NULL, err);
-	if (error > 0) {
-		errno = error;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot make a symbolic link in its folder",
-		                 f->path);
-	}
-	if (error < 0 || hold(f, err))
+	if (make_named(f, err) || hold(f, err))
 		return -1;
 	if (modified) {
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, *modified};
