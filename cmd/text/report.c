@@ -74,22 +74,41 @@ json_t *report_error_json(const struct err *e, int rank, const char *phase)
 	                 about, "message", text_escape(text, sizeof text, e->text));
 }
 
+/* In one write. */
+static void print(const char *text, size_t len, struct err *err)
+{
+	bar_clear();
+	if ((fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0) && stdout_is_read())
+		err_errno(err, ERR_OUTPUT, "stdout");
+}
+
+/* There is no memory for an object: print that as one. */
+static int report_lack(void)
+{
+	struct err err = ERR_INIT;
+	char text[320];
+
+	err_set(&err, ERR_RESOURCE, "out of memory: the JSON result");
+	const int len = snprintf(text, sizeof text,
+	                         "{\"command\":null,\"ok\":false,\"error\":{\"code\":%d,\"name\":"
+	                         "\"%s\",\"rank\":null,\"host\":null,\"phase\":\"run\",\"subject\":"
+	                         "null,\"message\":\"%s\"}}\n",
+	                         err.code, err_name(err.code), err.text);
+	print(text, (size_t)len, &err);
+	return report(&err, -1);
+}
+
 int report_json(json_t *object)
 {
 	struct err err = ERR_INIT;
 	char *text = json_text(object, JSON_COMPACT);
 
 	json_decref(object);
-	if (!text) {
-		err_set(&err, ERR_RESOURCE, "out of memory: the JSON result");
-		return report(&err, -1);
-	}
+	if (!text)
+		return report_lack();
 	size_t len = strlen(text);
-	text[len++] =
-	        '\n'; /* replaces the terminating NUL, so that one write includes the newline */
-	bar_clear();
-	if ((fflush(stdout) || write_all(STDOUT_FILENO, text, len) < 0) && stdout_is_read())
-		err_errno(&err, ERR_OUTPUT, "stdout");
+	text[len++] = '\n'; /* replaces the terminating NUL */
+	print(text, len, &err);
 	free(text);
 	return err.code ? report(&err, -1) : 0;
 }

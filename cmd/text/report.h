@@ -29,8 +29,8 @@ json_t *report_error_json(const struct err *e, int rank, const char *phase);
 json_t *report_path_json(const char *path);
 
 /* Print @object and a newline to stdout in a single write, so that the lines of several ranks do
- * not mix. Takes the reference; NULL means out of memory. Returns 0, also if the reader has gone,
- * or the exit code after reporting an error. */
+ * not mix. Takes the reference; NULL means out of memory, which is printed as an object, too.
+ * Returns 0, also if the reader has gone, or the exit code after reporting an error. */
 int report_json(json_t *object);
 
 /* Report a command that failed before it started; with @json also print

@@ -275,9 +275,9 @@ static void late_text(const struct coll_result *r, const struct coll_request *q,
 	const struct exec_stats *s = &r->stats;
 	const uint64_t moved =
 	        s->bytes_sent > s->bytes_received ? s->bytes_sent : s->bytes_received;
-	const bool other = has_busiest(r), busy = times[PROCESSOR] > took / 3;
-	const int rank = other && !busy ? r->busiest.rank : r->rank;
-	int on = busy ? PROCESSOR : other ? (int)r->busiest.on : 0;
+	const bool other = has_busiest(r), busy = !other && times[PROCESSOR] > took / 3;
+	const int rank = other ? r->busiest.rank : r->rank;
+	int on = other ? (int)r->busiest.on : busy ? PROCESSOR : 0;
 	char assumed[256], rate[UNITS_TEXT];
 
 	for (int k = 1; !busy && !other && k < SPENT_KINDS; k++)

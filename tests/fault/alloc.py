@@ -12,6 +12,7 @@ Prints the trials that went wrong; the exit code says whether any did.
 
 import argparse
 import io
+import json
 import os
 import random
 import re
@@ -46,7 +47,6 @@ def floats(n):
 
 
 def safetensors(path, tensors):
-    import json
     import struct
 
     head, at, body = {}, 0, b""
@@ -208,8 +208,6 @@ class Zip(Job):
 
 
 def make_set(folder, name, r):
-    import json
-
     os.mkdir(os.path.join(folder, name))
     at = {}
     for i, tensors in enumerate(({"a": floats(20) + r}, {"b": floats(7), "c": floats(1)})):
@@ -438,6 +436,8 @@ class Trial(Processes):
             demand(self.case.varies or lines[0] == lines[1], "it prints something else")
             return "succeeded" if self.failed == 1 else "not reached"
         demand(self.said[self.victim].strip(), "it says nothing")
+        if "--json" in self.commands[self.victim]:
+            demand(json.loads(self.printed)["error"]["code"] == RESOURCE, "it prints no JSON of it")
         silent = False
         for r, code in others:
             if code == RESOURCE:
