@@ -11,6 +11,7 @@ iproute2, sshd, clush and rsync; without them it says so.
   again    the same file, which all have: --update against rsync
   pieces   1 % of its pieces changed: bytes sent with --update over the bytes of these pieces
   folder   2,000 files, 300 MB, one changed: --update against parallel rsync
+  many     20,000 files of 4 KiB that nobody has, against parallel rsync
   slow     weights in bf16 that nobody has, links of 100 and 1000 Mbit/s: --update that knows the rate against one that does not
   delta    weights in bf16 of which 2.1 % have changed (delta_bench): --delta against the whole, links of 100 and 1000 Mbit/s
 """
@@ -175,6 +176,23 @@ def folder(hosts, a):
     row("folder: 2,000 files, one changed, to 3 hosts, --update / rsync", t["collctl"], t["rsync"], 1)
 
 
+def many(hosts, a):
+    source, here = hosts.of(0, "many"), hosts.here
+    for i in range(19000):
+        os.makedirs(f"{source}/{i // 200}", exist_ok=True)
+        with open(f"{source}/{i // 200}/{i}", "wb") as f:
+            f.write(os.urandom(4096))
+    sides = {"collctl": hosts.job("-q", f"{here}/many/", "-o", f"{here}/many/"),
+             "rsync": hosts.rsync("-a", source, here + "/")}
+
+    def forget_all():
+        for r in (1, 2, 3):
+            shutil.rmtree(hosts.of(r, "many"), ignore_errors=True)
+
+    t = alternate(hosts, sides, a.rounds, forget_all, lambda _: check(hosts, "many/7/1407"))
+    row("many: 20,000 files of 4 KiB to 3 hosts / rsync", t["collctl"], t["rsync"], 0.5)
+
+
 def draw(hosts, mib):
     subprocess.run([DELTA_BENCH, "draw", "5.8e-7", str(mib), hosts.of(0, "v1"), hosts.of(0, "v2")], check=True)
 
@@ -212,7 +230,7 @@ def delta(hosts, a):
     row("delta: bytes sent / the file, per cent", 100 * sent / os.path.getsize(hosts.of(0, "v2")), 1, 1.4, "%")
 
 
-CASES = {"new": new, "again": again, "pieces": pieces, "folder": folder, "slow": slow, "delta": delta}
+CASES = {"new": new, "again": again, "pieces": pieces, "folder": folder, "many": many, "slow": slow, "delta": delta}
 
 
 def main():

@@ -144,7 +144,7 @@ int outfile_check_target(const struct outfile *f, int *mode, struct err *err)
 {
 	struct stat st;
 	*mode = -1;
-	if (check_attributes(f, "", err))
+	if (!f->shared && check_attributes(f, "", err))
 		return -1;
 	if (fstatat(f->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW)) {
 		if (errno == ENOENT)
@@ -418,19 +418,35 @@ int outfile_open(struct outfile *f, const char *path, uint64_t size, bool sync, 
 	return outfile_open_below(f, path, 0, size, sync, force, err);
 }
 
-int outfile_find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
-                        bool force, struct err *err)
+static int begin(struct outfile *f, const char *path, bool below, uint64_t size, bool sync,
+                 bool force, struct err *err)
 {
 	*f = (struct outfile){.fd = -1,
 	                      .dirfd = -1,
 	                      .sync = sync,
 	                      .force = force,
-	                      .below = top > 0,
+	                      .below = below,
 	                      .size = size,
 	                      .back = WRITEBACK_INIT};
-	if (!(f->path = err_strdup(path, "a path", err)))
+	f->path = err_strdup(path, "a path", err);
+	return f->path ? 0 : -1;
+}
+
+int outfile_find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                        bool force, struct err *err)
+{
+	return begin(f, path, top > 0, size, sync, force, err) ? -1 : open_folder(f, top, err);
+}
+
+int outfile_find_beside(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
+                        const struct outfile *beside, struct err *err)
+{
+	if (begin(f, path, true, size, sync, force, err) ||
+	    !(f->name = err_strdup(path_name(path), "a path", err)))
 		return -1;
-	return open_folder(f, top, err);
+	f->dirfd = beside->dirfd;
+	f->shared = true;
+	return 0;
 }
 
 int outfile_open_below(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
@@ -536,6 +552,11 @@ static void leave_part(struct outfile *f)
 		drop_name(&f->temp);
 }
 
+int outfile_check_folder(const struct outfile *f, struct err *err)
+{
+	return faccessat(f->dirfd, ".", W_OK | X_OK, AT_EACCESS) ? create_error(f, err) : 0;
+}
+
 int outfile_probe(struct outfile *f, const char *path, size_t top, const char *points_to,
                   bool force, bool *exists, struct err *err)
 {
@@ -544,8 +565,8 @@ int outfile_probe(struct outfile *f, const char *path, size_t top, const char *p
 	f->points_to = points_to;
 	if (ret == 0)
 		ret = outfile_check_target(f, &mode, err);
-	if (ret == 0 && faccessat(f->dirfd, ".", W_OK | X_OK, AT_EACCESS))
-		ret = create_error(f, err);
+	if (ret == 0)
+		ret = outfile_check_folder(f, err);
 	if (ret)
 		outfile_release(f);
 	else
@@ -593,7 +614,8 @@ int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t
 int outfile_set_mode(struct outfile *f, unsigned mode, struct err *err)
 {
 	f->mode = mode;
-	if (!f->part && io_retry(fchmod(f->fd, mode)))
+	f->has_mode = true;
+	if (!f->part && !f->staged && io_retry(fchmod(f->fd, mode)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
 	return 0;
 }
@@ -769,8 +791,9 @@ int outfile_seal(struct outfile *f, struct err *err)
  */
 static int check_ours(const struct outfile *f, const char *name, const char *what, struct err *err)
 {
-	struct stat ours, there;
-	if (fstat(f->fd, &ours) || fstatat(f->dirfd, name, &there, AT_SYMLINK_NOFOLLOW))
+	struct stat ours = {.st_dev = f->device, .st_ino = f->inode}, there;
+	if ((!f->staged && fstat(f->fd, &ours)) ||
+	    fstatat(f->dirfd, name, &there, AT_SYMLINK_NOFOLLOW))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine %s", f->path, what);
 	if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
 		return err_set(err, ERR_OUTPUT, "%s: %s was replaced by another", f->path, what);
@@ -812,7 +835,8 @@ int outfile_commit(struct outfile *f, struct err *err)
 
 void outfile_share_folder(struct outfile *f, const struct outfile *with)
 {
-	close(f->dirfd);
+	if (!f->shared)
+		close(f->dirfd);
 	f->dirfd = with->dirfd;
 	f->shared = true;
 }

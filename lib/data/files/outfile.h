@@ -18,6 +18,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "lib/base/err.h"
@@ -41,9 +42,14 @@ struct outfile {
 	                     room for them */
 	uint64_t size;
 	struct writeback back;
+	unsigned mode; /* its permissions when it is complete, if has_mode */
+	bool has_mode;
+	/* outfile_open_staged */
+	bool staged;
+	dev_t device; /* of the sealed file, which is not open */
+	ino_t inode;
 	/* outfile_open_part */
 	bool part;              /* the file has the name of a part; release keeps it */
-	unsigned mode;          /* its permissions when it is complete */
 	_Atomic uint64_t reach; /* its bytes that are written, up to the last of them */
 };
 
@@ -84,6 +90,11 @@ int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t
  * a file; it is tried here whether it can be made. */
 int outfile_open_link(struct outfile *f, const char *path, size_t top, const char *points_to,
                       bool sync, bool force, struct err *err);
+/* Open an output below the first @top bytes of @path whose bytes lie elsewhere (staging.h): instead
+ * of outfile_seal call outfile_seal_staged. @beside: an open output in the same folder, whose
+ * descriptor of the folder this one shares (outfile_share_folder); NULL: none. */
+int outfile_open_staged(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
+                        bool force, const struct outfile *beside, struct err *err);
 /* Allocate the data of a sparse file that was opened with size 0, and give it @size bytes. */
 int outfile_make_sparse(struct outfile *f, uint64_t size, const struct sparse *data,
                         struct err *err);
@@ -117,6 +128,10 @@ int outfile_seal(struct outfile *f, struct err *err);
 int outfile_seal_link(struct outfile *f, int to, struct err *err);
 /* The same for a symbolic link: make it. @modified: its time; NULL: now. */
 int outfile_seal_symlink(struct outfile *f, const struct timespec *modified, struct err *err);
+/* The same for an output of outfile_open_staged: create a file with its bytes, @data, and with the
+ * time @modified (NULL: now), and close it. @sync: fsync it. */
+int outfile_seal_staged(struct outfile *f, const void *data, const struct timespec *modified,
+                        bool sync, struct err *err);
 /* Rename over the target and fsync the folder (unless !sync). */
 int outfile_commit(struct outfile *f, struct err *err);
 

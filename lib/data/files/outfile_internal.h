@@ -1,5 +1,6 @@
-/* Shared by the files of the outfile: outfile.c, and outfile_link.c, whose outputs are links. They
- * return 0, or -1 with ERR_OUTPUT or ERR_RESOURCE. */
+/* Shared by the files of the outfile: outfile.c, outfile_link.c, whose outputs are links, and
+ * outfile_staged.c, whose outputs are created at the end. They return 0, or -1 with ERR_OUTPUT or
+ * ERR_RESOURCE. */
 #ifndef COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
 #define COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
 
@@ -8,8 +9,13 @@
 /* Set *f, and open the folder of its target. On failure the caller releases *f. */
 int outfile_find_target(struct outfile *f, const char *path, size_t top, uint64_t size, bool sync,
                         bool force, struct err *err);
+/* The same in the folder of @beside, by its descriptor. */
+int outfile_find_beside(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
+                        const struct outfile *beside, struct err *err);
 /* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
 int outfile_check_target(const struct outfile *f, int *mode, struct err *err);
+/* Check that files may be created in the folder. */
+int outfile_check_folder(const struct outfile *f, struct err *err);
 /* Once the file has a temporary name: check the target again, and that a rename is possible. */
 int outfile_check_place(struct outfile *f, struct err *err);
 /* Make something with a new temporary name in the folder: *@name, f->temp or f->kept, malloced.

@@ -21,6 +21,7 @@
 #include "lib/data/files/sink_folder.h"
 #include "lib/data/files/sink_internal.h"
 #include "lib/data/files/spool.h"
+#include "lib/data/files/staging.h"
 #include "lib/data/files/target.h"
 
 struct sink_file {
@@ -39,6 +40,9 @@ struct sink_file {
 	const char *no_part;       /* sink_resume: why sink_open has opened no part; NULL: it has */
 	int to;                    /* sink_link: that file; -1 */
 	const char *points_to;     /* of a symbolic link; NULL: it is a file */
+	bool linked;               /* another file is a link to it */
+	bool staged;               /* its bytes are in sink.staging, */
+	uint64_t at;               /* from here on */
 	const struct sparse *data; /* sink_set_data; NULL: there are no holes */
 	void *head;
 	size_t head_len;
@@ -60,6 +64,7 @@ struct sink {
 	struct sink_folder *folders; /* folders to create, in this order */
 	int nfolders;
 	struct names_taken taken; /* by the files that sink_open or sink_check has looked at */
+	struct staging staging;   /* of many small files */
 };
 
 struct sink *sink_new(bool sync, bool force, struct err *err)
@@ -92,6 +97,7 @@ void sink_free(struct sink *s)
 			sink_folder_remove(&s->folders[i]);
 		free(s->folders[i].path);
 	}
+	staging_release(&s->staging);
 	names_taken_release(&s->taken);
 	free(s->folders);
 	free(s->files);
@@ -135,16 +141,36 @@ static bool forces(const struct sink *s, const struct sink_file *f)
 	return s->force && (!f->top || s->symlinks);
 }
 
-/* One per file and one per folder; an archive has two more for its members. */
+/* Is it a file of a copied tree that may be staged? Not one that has, or is, another's bytes, and
+ * not one whose bytes stay if the job fails. */
+static bool is_small(const struct sink *s, const struct sink_file *f)
+{
+	return f->top && f->size <= STAGED_MOST && !f->head_len && !s->resume && !f->linked &&
+	       !is_link(f) && !f->data && !is_kept(f);
+}
+
+static bool stages(const struct sink *s)
+{
+	int n = 0;
+	for (int i = 0; i < s->nfiles && n < STAGED_FROM; i++)
+		n += is_small(s, &s->files[i]);
+	return n == STAGED_FROM;
+}
+
+/* One per file that is not staged, and one per folder; an archive has two more for its members. */
 int sink_descriptors(const struct sink *s)
 {
-	int n = 1; /* a folder's, before it is found to be open already */
+	const bool staged = stages(s);
+	int n = 1 + 2 * staged; /* a folder's, before it is found to be open already; the staging,
+	                           and a file that is made of it */
 
 	for (int i = 0; i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
 		const bool shares =
 		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
-		if (!is_kept(f) && !is_others_link(f))
+		if (staged && is_small(s, f))
+			n += !shares && !f->dropped;
+		else if (!is_kept(f) && !is_others_link(f))
 			n += 1 + !shares + 2 * f->packed - (f->part >= 0);
 	}
 	return n;
@@ -301,6 +327,7 @@ void sink_set_data(struct sink *s, int file, const struct sparse *data)
 void sink_link(struct sink *s, int file, int to)
 {
 	s->files[file].to = to;
+	s->files[to].linked = true;
 }
 
 void sink_set_top(struct sink *s, int file, size_t top)
@@ -443,7 +470,7 @@ static int compare_with_earlier(struct sink *s, int file, struct err *err)
 		return 0;
 	struct name_key key = {folder.st_dev, folder.st_ino, f->dropped, ""};
 	const int first = names_taken_by(&s->taken, key, file);
-	if (first != file)
+	if (first != file && !f->out.shared)
 		outfile_share_folder(&f->out, &s->files[first].out);
 	key.name = f->out.name;
 	const int same = names_taken_by(&s->taken, key, file);
@@ -528,6 +555,31 @@ static int open_link(struct sink *s, int file, struct err *err)
 	return compare_with_earlier(s, file, err);
 }
 
+/* Give each small file a place in the staging, if there are many. */
+static int stage(struct sink *s, struct err *err)
+{
+	const struct sink_file *first = NULL;
+	const bool any = stages(s);
+	for (int i = 0; any && i < s->nfiles; i++) {
+		struct sink_file *f = &s->files[i];
+		if (!is_small(s, f))
+			continue;
+		f->staged = true;
+		f->at = staging_add(&s->staging, f->size);
+		first = first ? first : f;
+	}
+	return first ? staging_open(&s->staging, first->path, first->top, err) : 0;
+}
+
+static int open_staged(struct sink *s, int file, struct err *err)
+{
+	struct sink_file *f = &s->files[file], *e = file ? f - 1 : NULL;
+	const bool beside = e && e->top == f->top && e->out.path && !e->dropped &&
+	                    in_one_folder(e->path, f->path);
+	return outfile_open_staged(&f->out, f->path, f->top, f->size, s->sync, forces(s, f),
+	                           beside ? &e->out : NULL, err);
+}
+
 /* Create the file, or open its part. */
 static int create(const struct sink *s, struct sink_file *f, struct err *err)
 {
@@ -557,7 +609,9 @@ static int open_target(struct sink *s, int file, struct err *err)
 		return -1;
 	if (is_link(f))
 		return open_link(s, file, err);
-	if (create(s, f, err))
+	if (f->staged && f->dropped)
+		return 0;
+	if (f->staged ? open_staged(s, file, err) : create(s, f, err))
 		return -1;
 	if (f->top && f->dropped)
 		return 0;
@@ -604,14 +658,27 @@ static uint64_t needs(const struct sink_file *f)
 	return f->packed ? 2 * f->archive.bytes : size - has;
 }
 
-/* Is there room for what no file system has allocated? */
+/* What a staged file takes, in blocks. */
+static uint64_t blocks(const struct sink_file *f)
+{
+	const uint64_t block = 4096; /* bytes, of most file systems */
+	return (f->size + block - 1) / block * block;
+}
+
+/* Is there room for what no file system has allocated? The files of the staging come in addition to
+ * it. */
 static int check_room(const struct sink *s, struct err *err)
 {
 	struct room room = {0};
 	int ret = 0;
+	if (s->staging.spool.unallocated)
+		ret = room_add(&room, s->staging.spool.fd, s->staging.spool.path, s->staging.bytes,
+		               err);
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
-		if (!is_kept(f) && f->out.unallocated)
+		if (f->staged && !f->dropped)
+			ret = room_add(&room, f->out.dirfd, f->path, blocks(f), err);
+		else if (!is_kept(f) && f->out.unallocated)
 			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
 	}
 	if (ret == 0)
@@ -628,12 +695,14 @@ int sink_open(struct sink *s, struct err *err)
 		if (!is_made_elsewhere(s, &s->folders[i]) &&
 		    sink_folder_make(&s->folders[i], s->sync, s->resume, err))
 			return -1;
+	if (stage(s, err))
+		return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
 		if (is_kept(f) || is_others_link(f))
 			continue;
 		if (check_top(s, i, err) || open_target(s, i, err) ||
-		    outfile_pwrite(&f->out, f->head, f->head_len, 0, err) ||
+		    (f->head_len && outfile_pwrite(&f->out, f->head, f->head_len, 0, err)) ||
 		    (f->packed && open_members(s, f, err)))
 			return lacking(s, err);
 	}
@@ -705,14 +774,16 @@ int sink_check(struct sink *s, struct err *err)
 
 int sink_room(const struct sink *s, struct room *room, struct err *err)
 {
+	const bool staged = stages(s);
 	int ret = 0;
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
 		if (is_kept(f) || f->is_stdout)
 			continue;
+		const uint64_t bytes = staged && is_small(s, f) ? f->size + blocks(f) : needs(f);
 		ret = f->out.dirfd >= 0 && f->out.path
-		              ? room_add(room, f->out.dirfd, f->path, needs(f), err)
-		              : room_add_absent(room, f->path, needs(f), err);
+		              ? room_add(room, f->out.dirfd, f->path, bytes, err)
+		              : room_add_absent(room, f->path, bytes, err);
 	}
 	return ret;
 }
@@ -761,8 +832,9 @@ int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_
 	struct writing w = {content(s, file), buf, pos};
 	if (is_kept(f)) /* it already has these bytes */
 		return 0;
-	if (f->data ? sparse_visit(f->data, pos, bytes, write_range, &w, err)
-	            : outfile_pwrite(w.out, buf, bytes, pos, err))
+	if (f->staged ? staging_pwrite(&s->staging, buf, bytes, f->at + pos, err)
+	    : f->data ? sparse_visit(f->data, pos, bytes, write_range, &w, err)
+	              : outfile_pwrite(w.out, buf, bytes, pos, err))
 		return -1;
 	atomic_fetch_add_explicit(&s->written, bytes, memory_order_relaxed);
 	return 0;
@@ -773,6 +845,8 @@ int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, 
 	const struct sink_file *f = &s->files[file];
 	if (f->own >= 0)
 		return input_pread(f->own, f->path, buf, bytes, pos, err);
+	if (f->staged)
+		return staging_pread(&s->staging, buf, bytes, f->at + pos, err);
 	return outfile_pread(content(s, file), buf, bytes, pos, err);
 }
 
@@ -871,8 +945,34 @@ static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
 	return ret;
 }
 
+/* With sync, @each file is synced, or all of them later (sync_staged). */
+static int seal_staged(struct sink *s, struct sink_file *f, bool each, struct err *err)
+{
+	const void *data = staging_read(&s->staging, f->size, f->at, err);
+	return data ? outfile_seal_staged(&f->out, data,
+	                                  f->attributes.has_time ? &f->attributes.modified : NULL,
+	                                  s->sync && each, err)
+	            : -1;
+}
+
+/* Sync the file systems of the staged files. */
+static int sync_staged(const struct sink *s, struct err *err)
+{
+	const struct outfile *last = NULL;
+	for (int i = 0; i < s->nfiles; i++) {
+		const struct sink_file *f = &s->files[i];
+		if (!f->staged || f->dropped || (last && last->device == f->out.device))
+			continue;
+		last = &f->out;
+		if (staging_sync(last->dirfd))
+			return err_errno(err, ERR_OUTPUT, "%s: cannot sync to disk", f->path);
+	}
+	return 0;
+}
+
 int sink_seal(struct sink *s, struct err *err)
 {
+	const bool each = !staging_can_sync();
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
 		if (f->is_stdout && !stdout_is_read())
@@ -886,12 +986,20 @@ int sink_seal(struct sink *s, struct err *err)
 				return -1;
 			continue;
 		}
+		if (f->staged) {
+			if (seal_staged(s, f, each, err))
+				return -1;
+			continue;
+		}
 		if (f->attributes.has_time &&
 		    outfile_set_time(&f->out, f->attributes.modified, err))
 			return -1;
 		if (outfile_seal(&f->out, err))
 			return -1;
 	}
+	staging_release(&s->staging);
+	if (s->sync && !each && sync_staged(s, err))
+		return -1;
 	return keep_old(s, err);
 }
 

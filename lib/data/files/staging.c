@@ -1,0 +1,64 @@
+#include "lib/data/files/staging.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "lib/base/io.h"
+
+#define AHEAD (1u << 20) /* bytes that staging_read reads at once */
+
+uint64_t staging_add(struct staging *s, uint64_t bytes)
+{
+	s->bytes += bytes;
+	return s->bytes - bytes;
+}
+
+int staging_open(struct staging *s, const char *path, size_t top, struct err *err)
+{
+	return outfile_open_aside(&s->spool, path, top, s->bytes, err);
+}
+
+int staging_pwrite(struct staging *s, const void *buf, size_t bytes, uint64_t at, struct err *err)
+{
+	return outfile_pwrite(&s->spool, buf, bytes, at, err);
+}
+
+int staging_pread(struct staging *s, void *buf, size_t bytes, uint64_t at, struct err *err)
+{
+	return outfile_pread(&s->spool, buf, bytes, at, err);
+}
+
+const void *staging_read(struct staging *s, size_t bytes, uint64_t at, struct err *err)
+{
+	if (!s->ahead && !(s->ahead = err_malloc(AHEAD, "staging", err)))
+		return NULL;
+	if (at < s->from || at + bytes > s->from + s->len) {
+		s->from = at;
+		s->len = s->bytes - at < AHEAD ? (size_t)(s->bytes - at) : AHEAD;
+		if (staging_pread(s, s->ahead, s->len, at, err))
+			return NULL;
+	}
+	return s->ahead + (at - s->from);
+}
+
+void staging_release(struct staging *s)
+{
+	outfile_release(&s->spool);
+	free(s->ahead);
+	*s = (struct staging){0};
+}
+
+int staging_sync(int dirfd)
+{
+	return io_retry(syncfs(dirfd));
+}
+
+bool staging_can_sync(void)
+{
+	struct utsname u;
+	int major = 0, minor = 0;
+	return uname(&u) == 0 && sscanf(u.release, "%d.%d", &major, &minor) == 2 &&
+	       (major > 5 || (major == 5 && minor >= 8));
+}
