@@ -183,7 +183,7 @@ char *files_in_folder(const char *folder, const char *path, struct err *err);
 char *files_each_output(const char *folder, const struct dataset *d, struct err *err);
 /* The list entry of the file or folder @st (NULL: a pipe). It owns @copy, its malloced name. */
 struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat *st);
-/* Find the holes of the file @fd, whose entry in the list @l is @f. */
+/* Find the holes of the file @fd (-1: it has none), whose entry in the list @l is @f. */
 int files_find_holes(struct file_list *l, struct listed_file *f, int fd, struct err *err);
 /* Does @d have the tensors of @first? The error names both files. */
 int files_check_alike(const struct dataset *d, const struct dataset *first, struct err *err);

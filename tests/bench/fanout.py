@@ -178,7 +178,7 @@ def folder(hosts, a):
 
 def many(hosts, a):
     source, here = hosts.of(0, "many"), hosts.here
-    for i in range(19000):
+    for i in range(20000):
         os.makedirs(f"{source}/{i // 200}", exist_ok=True)
         with open(f"{source}/{i // 200}/{i}", "wb") as f:
             f.write(os.urandom(4096))

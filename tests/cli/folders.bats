@@ -155,3 +155,34 @@ chosen() {
 	run -2 --separate-stderr collctl run -n 2 -- broadcast --raw-file --exclude x t/a.c -o 'no.{rank}'
 	[[ $stderr == *"t/a.c: --include and --exclude with --raw-file choose files of a folder"* && ! -e no.1 ]]
 }
+
+# Small files are open only while they are read, and created only at the end.
+@test "a folder of more small files than descriptors; --update, gather, the root's own folder" {
+	local i
+	for i in {0..9}; do
+		mkdir -p "t/$i"
+		seq "$i" 1000 | split -l 10 - "t/$i/"
+	done
+	head -c 300000 /dev/urandom >t/large
+	: >t/empty
+	limited() {
+		bash -c 'ulimit -n 120 && exec "$0" "$@"' "$COLLCTL" "$@"
+	}
+	limited run -n 2 -- broadcast -q --raw-file t/ -o 'o.{rank}/'
+	diff -r t o.0
+	diff -r t o.1
+	echo changed >t/3/aa
+	rm o.1/4/ab o.0/5/ac
+	limited run -n 2 -- broadcast --json --raw-file --update --checksum t/ -o 'o.{rank}/' >j
+	jq -se 'all(.files == {"equal": 1000, "sent": 3, "deleted": 0})' j
+	diff -r t o.0
+	diff -r t o.1
+	# One output folder of two ranks, and the root's own folder.
+	limited run -n 2 -- broadcast -q --raw-file t/ -o one/
+	diff -r t one
+	limited run -n 2 -- bash -c '((COLLCTL_RANK)) && o=two || o=t; exec "$0" broadcast -q --raw-file t/ -o $o/' "$COLLCTL"
+	diff -r t two
+	limited run -n 2 -- gather -q --raw-file t/ -o 'all/{rank}/'
+	diff -r t all/1
+	assert_equal "$(find . -name '.*collctl*')" ''
+}

@@ -157,6 +157,7 @@ sent() {
 
 @test "--checksum: contents are compared, and times are not" {
 	make_folder
+	printf A | dd of=src/a/f5 bs=1 seek=77 conv=notrunc status=none
 	send src/
 	touch src/a/*
 	send src/ --checksum

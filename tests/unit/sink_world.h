@@ -21,7 +21,7 @@
 
 /* ---- calls that fail on demand ---- */
 
-enum call { NO_CALL, RENAMEAT, LINKAT, SYMLINKAT, FALLOCATE, FSYNC };
+enum call { NO_CALL, RENAMEAT, LINKAT, SYMLINKAT, FALLOCATE, FSYNC, SYNCFS, FCHMOD };
 
 static struct {
 	enum call call; /* this call, */
@@ -29,7 +29,7 @@ static struct {
 	int error;      /* fails with this error, */
 	int times;      /* so often */
 	int hits;
-	int fsyncs;
+	int fsyncs, syncs;
 	void (*look)(void);
 } fault;
 
@@ -82,6 +82,17 @@ int fsync(int fd)
 {
 	fault.fsyncs++;
 	return fails(FSYNC) ? -1 : (int)syscall(SYS_fsync, fd);
+}
+
+int syncfs(int fd)
+{
+	fault.syncs++;
+	return fails(SYNCFS) ? -1 : (int)syscall(SYS_syncfs, fd);
+}
+
+int fchmod(int fd, mode_t mode)
+{
+	return fails(FCHMOD) ? -1 : (int)syscall(SYS_fchmod, fd, mode);
 }
 
 /* ---- the folder ---- */

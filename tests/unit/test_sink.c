@@ -9,6 +9,13 @@
 static const char *const paths[] = {"a", "sub/b", "c"};
 #define FILES 3
 
+static void leave_own(struct sink *s, int file, int fd)
+{
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	sink_leave_own(s, file, &st, fd);
+}
+
 static void put_old(void)
 {
 	put("a", "old a", 0640);
@@ -398,7 +405,7 @@ TEST_WITH(test_check, NULL, empty_folder)
 
 	s = new_sink(true);
 	assert_int_equal(sink_add(s, "there/old", "old", 3, 3, &err), 0);
-	sink_leave_own(s, 0, fd);
+	leave_own(s, 0, fd);
 	assert_int_equal(sink_check(s, &err), 0);
 	assert_int_equal(sink_fate(s, 0), SINK_KEEP);
 	sink_free(s);
@@ -506,8 +513,8 @@ TEST_WITH(test_left_alone, NULL, empty_folder)
 	struct sink *s = new_sink(true);
 	assert_int_equal(sink_add(s, "./own", NULL, 0, 3, &err), 0);
 	assert_int_equal(sink_add(s, "other", NULL, 0, 3, &err), 1);
-	sink_leave_own(s, 0, fd);
-	sink_leave_own(s, 1, fd);
+	leave_own(s, 0, fd);
+	leave_own(s, 1, fd);
 	assert_int_equal(sink_open(s, &err), 0);
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(sink_pwrite(s, i, "new", 3, 0, &err), 0);

@@ -23,12 +23,16 @@ static int digest_own(void *ctx, struct err *err)
 	int ret = buf ? 0 : -1;
 	for (int f = 0; ret == 0 && f < l->nfiles; f++) {
 		const struct dataset_file *in = files_listed_input(c, f);
+		const int fd = dataset_file_open(in, err);
 		const struct update_source source =
-		        update_source_of(&c->transfer.update, in->fd, in->path);
-		if (!l->files[f].linked)
+		        update_source_of(&c->transfer.update, fd, in->path);
+		if (fd < 0)
+			ret = -1;
+		else if (!l->files[f].linked)
 			ret = update_digest_file(
 			        &c->transfer.update, &source, in->size, buf,
 			        c->transfer.gather_update.digests + (size_t)f * DIGEST_BYTES, err);
+		dataset_file_close(in, fd);
 	}
 	free(buf);
 	return ret;

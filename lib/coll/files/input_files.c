@@ -314,6 +314,16 @@ static int take_inputs(struct collective *c, const struct paths *paths, struct e
 	return 0;
 }
 
+/* As target_identity. */
+static uint64_t identity_of(const struct dataset_file *f)
+{
+	struct err ignored = ERR_INIT;
+	const int fd = dataset_file_open(f, &ignored);
+	const uint64_t id = fd < 0 ? 0 : target_identity(fd);
+	dataset_file_close(f, fd);
+	return id;
+}
+
 uint64_t files_identity(const struct collective *c)
 {
 	const struct transfer *t = &c->transfer;
@@ -331,7 +341,7 @@ uint64_t files_identity(const struct collective *c)
 			if (f->spooled)
 				return 0;
 			/* Its file system matters once: that takes long to find. */
-			const uint64_t id = hash ? (uint64_t)f->was.st_ino : target_identity(f->fd);
+			const uint64_t id = hash ? (uint64_t)f->was.st_ino : identity_of(f);
 			if (!id)
 				return 0;
 			hash = XXH3_64bits_withSeed(&id, sizeof id, hash) | 1;
@@ -355,6 +365,8 @@ struct listed_file files_describe(char *copy, uint64_t bytes, const struct stat 
 
 int files_find_holes(struct file_list *l, struct listed_file *f, int fd, struct err *err)
 {
+	if (fd < 0)
+		return 0;
 	if (sparse_find(&f->data, fd, f->bytes, FILE_LIST_RANGES_MAX - l->nranges, err) < 0)
 		return -1;
 	l->nranges += f->data.n;
@@ -373,7 +385,7 @@ static int list_file(struct file_list *l, const char *name, uint64_t bytes, cons
 		return -1;
 	struct listed_file *f = &l->files[l->nfiles++];
 	*f = files_describe(copy, bytes, st);
-	return fd < 0 ? 0 : files_find_holes(l, f, fd, err);
+	return files_find_holes(l, f, fd, err);
 }
 
 static int by_inode(const void *a, const void *b)

@@ -55,6 +55,12 @@ static char *beside_folder(const char *path, struct err *err)
 }
 
 /* Add the file beside the tensors number @f to @folder. */
+/* If the output is the input @in, do not write it. */
+static void leave_file(const struct collective *c, int file, const struct dataset_file *in)
+{
+	sink_leave_own(c->transfer.sink, file, &in->was, in->fd);
+}
+
 static int name_one_beside(struct collective *c, const char *folder, int copy, int f,
                            struct err *err)
 {
@@ -67,7 +73,7 @@ static int name_one_beside(struct collective *c, const char *folder, int copy, i
 		return -1;
 	files_place(c, copy, c->agreed.ntensors + (size_t)f)->file = file;
 	if (c->agreed.rank == 0)
-		sink_leave_own(c->transfer.sink, file, d->files[d->nfiles - d->nbeside + f].fd);
+		leave_file(c, file, &d->files[d->nfiles - d->nbeside + f]);
 	else
 		sink_set_top(c->transfer.sink, file, strlen(folder));
 	return 0;
@@ -127,7 +133,7 @@ static void leave_input(struct collective *c, int f, int file)
 {
 	const struct dataset_file *in = files_listed_input(c, f);
 	if (in && !in->spooled)
-		sink_leave_own(c->transfer.sink, file, in->fd);
+		leave_file(c, file, in);
 }
 
 /* Does this rank's user choose the names of the files in the folder, and not the root's? */

@@ -40,8 +40,10 @@ static int digest_inputs(void *ctx, struct err *err)
 	int ret = buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++, digest += DIGEST_BYTES) {
 		const struct dataset_file *in = files_listed_input(c, f);
-		const struct update_source source = update_source_of(u, in->fd, in->name);
-		ret = update_digest_file(u, &source, in->size, buf, digest, err);
+		const int fd = dataset_file_open(in, err);
+		const struct update_source source = update_source_of(u, fd, in->name);
+		ret = fd < 0 ? -1 : update_digest_file(u, &source, in->size, buf, digest, err);
+		dataset_file_close(in, fd);
 	}
 	free(buf);
 	return ret;

@@ -39,6 +39,7 @@ struct worker {
 	struct work *w;
 	int f;                         /* -1: none */
 	const struct dataset_file *in; /* the root's; NULL: this is another rank */
+	int in_fd;                     /* dataset_file_open; -1: none */
 	int old;                       /* the old version; -1: none */
 	uint8_t *piece, *base;         /* UPDATE_PIECE */
 	uint8_t *coded, *whole;        /* HEAD + CODING_ROOM of it */
@@ -173,10 +174,12 @@ static void fail(struct work *w)
 
 /* ---- a piece and its base ---- */
 
-static void close_old(struct worker *k)
+static void close_file(struct worker *k)
 {
 	if (k->f >= 0 && k->old >= 0)
 		close(k->old);
+	if (k->f >= 0 && k->in)
+		dataset_file_close(k->in, k->in_fd);
 	k->f = -1;
 }
 
@@ -191,13 +194,16 @@ static int open_old(const struct worker *k, int f)
 	return sink_open_old(c->transfer.sink, files_place(c, 0, (size_t)f)->file);
 }
 
+/* If the input cannot be opened, its first piece cannot be read. */
 static void open_file(struct worker *k, int f)
 {
+	struct err ignored = ERR_INIT;
 	if (k->f == f)
 		return;
-	close_old(k);
+	close_file(k);
 	k->f = f;
 	k->in = files_listed_input(k->w->c, f);
+	k->in_fd = k->in ? dataset_file_open(k->in, &ignored) : -1;
 	k->old = open_old(k, f);
 }
 
@@ -217,7 +223,7 @@ static int read_again(int fd, const char *path, const struct update_piece *p, co
 static int read_piece(struct worker *k, const struct update_piece *p, const char *path,
                       struct err *err)
 {
-	return read_again(k->in ? k->in->fd : k->old, k->in ? k->in->name : path, p,
+	return read_again(k->in ? k->in_fd : k->old, k->in ? k->in->name : path, p,
 	                  k->w->c->transfer.update.of_pieces + p->i * DIGEST_BYTES, k->piece, err);
 }
 
@@ -351,7 +357,7 @@ static int make_worker(struct worker *k, struct err *err)
 
 static void release_worker(struct worker *k)
 {
-	close_old(k);
+	close_file(k);
 	free(k->piece);
 	free(k->base);
 	free(k->coded);

@@ -63,12 +63,21 @@ struct measure {
 	int64_t ns;
 };
 
+static int read_sample(const struct dataset_file *in, uint8_t *to, uint64_t n, uint64_t at,
+                       struct err *err)
+{
+	const int fd = dataset_file_open(in, err);
+	const int ret = fd < 0 ? -1 : input_pread(fd, in->name, to, n, at, err);
+	dataset_file_close(in, fd);
+	return ret;
+}
+
 static int code_sample(struct measure *m, const struct dataset_file *in, uint64_t at,
                        struct err *err)
 {
 	const uint64_t n = in->size - at < SAMPLE ? in->size - at : SAMPLE;
 	const int64_t start = clock_ns();
-	if (input_pread(in->fd, in->name, m->piece, n, at, err) < 0)
+	if (read_sample(in, m->piece, n, at, err) < 0)
 		return -1;
 	const size_t coded = coding_encode(m->coder, m->piece, NULL, n, 0, m->coded);
 	if (coding_decode(m->coder, m->coded, coded, NULL, m->back, n, err) < 0)

@@ -143,14 +143,15 @@ static int compare_tensors(struct collective *c, int f, struct err *err)
 	struct update_move *list = NULL;
 	if (in->spooled || format_of(in->name, NULL, &format, &unknown) < 0)
 		return 0;
-	const int fd = update_open_old(c, f);
-	open_tensors(&new, in->fd, format, memory);
+	const int fd = update_open_old(c, f), in_fd = dataset_file_open(in, &unknown);
+	open_tensors(&new, in_fd, format, memory);
 	open_tensors(&old, new.ntensors ? fd : -1, format, memory);
 	const long n = list_tensors(&new, &old, &list, err);
 	const int ret = n < 0 ? -1 : add_file(&c->transfer.update, (uint64_t)f, list, n, err);
 	free(list);
 	dataset_close(&new);
 	dataset_close(&old);
+	dataset_file_close(in, in_fd);
 	if (fd >= 0)
 		close(fd);
 	return ret;

@@ -62,8 +62,10 @@ int update_digest_pieces(void *collective, struct err *err)
 	int ret = h.buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++) {
 		const struct dataset_file *in = files_listed_input(c, f);
-		h.in = update_source_of(&c->transfer.update, in->fd, in->name);
-		ret = update_each_piece(c, f, add_digest, &h, err);
+		const int fd = dataset_file_open(in, err);
+		h.in = update_source_of(&c->transfer.update, fd, in->name);
+		ret = fd < 0 ? -1 : update_each_piece(c, f, add_digest, &h, err);
+		dataset_file_close(in, fd);
 	}
 	free(h.buf);
 	return ret;

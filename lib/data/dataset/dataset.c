@@ -1,24 +1,29 @@
 #include "lib/data/dataset/dataset.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/data/dataset/dataset_internal.h"
 #include "lib/data/files/input.h"
 
 /* ---- building ---- */
 
-int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, struct err *err)
+/* Takes ownership of @fd, also on failure. */
+static int add_file(struct dataset *d, int fd, const char *path, const struct stat *was,
+                    bool spooled, struct err *err)
 {
-	struct stat st;
 	struct dataset_file *files =
 	        err_grow(d->files, (size_t)d->nfiles, sizeof *files, "the files", err);
 	if (!files) {
-		close(fd);
+		if (fd >= 0)
+			close(fd);
 		return -1;
 	}
 	d->files = files;
@@ -26,14 +31,25 @@ int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, 
 	*f = (struct dataset_file){.fd = fd,
 	                           .path = err_strdup(path, "a path", err),
 	                           .name = err_strdup(path_name(path), "a path", err),
+	                           .size = (uint64_t)was->st_size,
+	                           .was = *was,
 	                           .spooled = spooled};
-	if (!f->path || !f->name)
-		return -1;
-	if (fstat(fd, &st))
-		return err_errno(err, ERR_INPUT, "%s: cannot examine", path);
-	f->size = (uint64_t)st.st_size;
-	f->was = st;
-	return d->nfiles - 1;
+	return f->path && f->name ? d->nfiles - 1 : -1;
+}
+
+int dataset_add_file(struct dataset *d, int fd, const char *path, bool spooled, struct err *err)
+{
+	struct stat st;
+	if (fstat(fd, &st) == 0)
+		return add_file(d, fd, path, &st, spooled, err);
+	err_errno(err, ERR_INPUT, "%s: cannot examine", path);
+	close(fd);
+	return -1;
+}
+
+int dataset_add_closed(struct dataset *d, const char *path, const struct stat *was, struct err *err)
+{
+	return add_file(d, -1, path, was, false, err);
 }
 
 /* Copy a number for each axis to *kept, and advance that. */
@@ -123,7 +139,8 @@ int dataset_sort(struct dataset *d, struct err *err)
 void dataset_close(struct dataset *d)
 {
 	for (int i = 0; i < d->nfiles; i++) {
-		close(d->files[i].fd);
+		if (d->files[i].fd >= 0)
+			close(d->files[i].fd);
 		free(d->files[i].path);
 		free(d->files[i].name);
 		free(d->files[i].metadata);
@@ -195,12 +212,106 @@ int dataset_same(const struct dataset *a, const struct dataset *b, struct err *e
 	return 0;
 }
 
+/* ---- has a file changed? ---- */
+
+static bool differs(struct timespec a, struct timespec b)
+{
+	return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
+}
+
+/* Has the file, which now has the attributes @st, changed? */
+static int compare(const struct dataset_file *f, const struct stat *st, struct err *err)
+{
+	if (st->st_size != f->was.st_size)
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: was changed while it was read: its size is %llu bytes, not %llu",
+		        f->path, (unsigned long long)st->st_size,
+		        (unsigned long long)f->was.st_size);
+	if (differs(st->st_mtim, f->was.st_mtim))
+		return err_set(err, ERR_INPUT,
+		               "%s: was changed while it was read: it has been written since",
+		               f->path);
+	/* A change in the number of links changes the ctime too: another rank may link this file to
+	 * keep it as an old output. */
+	if (differs(st->st_ctim, f->was.st_ctim) && st->st_nlink == f->was.st_nlink)
+		return err_set(
+		        err, ERR_INPUT,
+		        "%s: was changed while it was read: its ctime differs, but not its size "
+		        "and modification time",
+		        f->path);
+	return 0;
+}
+
+/* Of a file of a folder that is not open. */
+static int compare_closed(const struct dataset_file *f, const struct stat *st, struct err *err)
+{
+	if (st->st_dev != f->was.st_dev || st->st_ino != f->was.st_ino)
+		return err_set(err, ERR_INPUT, "%s: was replaced while the folder was read",
+		               f->path);
+	return compare(f, st, err);
+}
+
+static int closed_error(const struct dataset_file *f, struct err *err)
+{
+	if (errno == EMFILE || errno == ENFILE)
+		return err_errno(err, ERR_RESOURCE, "%s: cannot open", f->path);
+	if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP)
+		return err_set(err, ERR_INPUT, "%s: was %s while the folder was read", f->path,
+		               errno == ENOENT ? "removed" : "replaced");
+	return err_errno(err, ERR_INPUT, "%s: cannot open", f->path);
+}
+
+static int file_unchanged(const struct dataset_file *f, struct err *err)
+{
+	struct stat st;
+	if (f->fd < 0)
+		return lstat(f->path, &st) ? closed_error(f, err) : compare_closed(f, &st, err);
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
+	return compare(f, &st, err);
+}
+
+int dataset_unchanged(const struct dataset *d, struct err *err)
+{
+	for (int i = 0; i < d->nfiles; i++)
+		if (!d->files[i].spooled && file_unchanged(&d->files[i], err))
+			return -1;
+	return 0;
+}
+
 /* ---- reading ---- */
+
+int dataset_file_open(const struct dataset_file *f, struct err *err)
+{
+	struct stat st;
+	if (f->fd >= 0)
+		return f->fd;
+	/* O_NONBLOCK: a FIFO that has replaced the file meanwhile must not block. */
+	const int fd = io_retry(open(f->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+	if (fd < 0 || fstat(fd, &st))
+		closed_error(f, err);
+	else if (compare_closed(f, &st, err) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+void dataset_file_close(const struct dataset_file *f, int fd)
+{
+	if (f->fd < 0 && fd >= 0)
+		close(fd);
+}
 
 int dataset_pread(const struct dataset *d, int file, void *buf, size_t bytes, uint64_t pos,
                   struct err *err)
 {
-	return input_pread(d->files[file].fd, d->files[file].path, buf, bytes, pos, err);
+	const struct dataset_file *f = &d->files[file];
+	const int fd = dataset_file_open(f, err);
+	const int ret = fd < 0 ? -1 : input_pread(fd, f->path, buf, bytes, pos, err);
+	dataset_file_close(f, fd);
+	return ret;
 }
 
 int dataset_read(const struct dataset *d, const struct tensor *t, void *buf, size_t n, uint64_t at,
@@ -266,45 +377,6 @@ void dataset_swap(enum dtype dtype, void *buf, size_t n)
 			return;
 		}
 	}
-}
-
-static bool differs(struct timespec a, struct timespec b)
-{
-	return a.tv_sec != b.tv_sec || a.tv_nsec != b.tv_nsec;
-}
-
-static int file_unchanged(const struct dataset_file *f, struct err *err)
-{
-	struct stat st;
-	if (fstat(f->fd, &st))
-		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
-	if (st.st_size != f->was.st_size)
-		return err_set(
-		        err, ERR_INPUT,
-		        "%s: was changed while it was read: its size is %llu bytes, not %llu",
-		        f->path, (unsigned long long)st.st_size,
-		        (unsigned long long)f->was.st_size);
-	if (differs(st.st_mtim, f->was.st_mtim))
-		return err_set(err, ERR_INPUT,
-		               "%s: was changed while it was read: it has been written since",
-		               f->path);
-	/* A change in the number of links changes the ctime too: another rank may link this file to
-	 * keep it as an old output. */
-	if (differs(st.st_ctim, f->was.st_ctim) && st.st_nlink == f->was.st_nlink)
-		return err_set(
-		        err, ERR_INPUT,
-		        "%s: was changed while it was read: its ctime differs, but not its size "
-		        "and modification time",
-		        f->path);
-	return 0;
-}
-
-int dataset_unchanged(const struct dataset *d, struct err *err)
-{
-	for (int i = 0; i < d->nfiles; i++)
-		if (!d->files[i].spooled && file_unchanged(&d->files[i], err))
-			return -1;
-	return 0;
 }
 
 /* ---- descriptions ---- */

@@ -64,7 +64,7 @@ struct dataset_patterns {
 };
 
 struct dataset_file {
-	int fd;
+	int fd;          /* -1: it is open only while it is read (dataset_file_open) */
 	char *path;      /* for messages */
 	char *name;      /* its last component */
 	uint64_t size;   /* bytes */
@@ -115,6 +115,12 @@ struct dataset {
 	size_t ntensors;
 	struct pool pool; /* names, shapes, pieces and values */
 };
+
+/* A descriptor to read the file, which the caller gives to dataset_file_close. Small files of a
+ * folder (dataset.tree) are opened for it. -1: ERR_INPUT, also if the file is another or has
+ * changed since the dataset was opened. Thread-safe. */
+int dataset_file_open(const struct dataset_file *, struct err *err);
+void dataset_file_close(const struct dataset_file *, int fd);
 
 /* How to open inputs, including those that cannot seek. */
 struct dataset_source {

@@ -6,6 +6,8 @@
 
 /* Append the open file @fd and take ownership of it, also on failure. Returns its index, or -1. */
 int dataset_add_file(struct dataset *, int fd, const char *path, bool spooled, struct err *err);
+/* Append a file that is opened when it is read. @was: its attributes. */
+int dataset_add_closed(struct dataset *, const char *path, const struct stat *was, struct err *err);
 /* Append a deep copy of @t as a tensor of file @file. */
 int dataset_add_tensor(struct dataset *, const struct tensor *t, int file, struct err *err);
 /* Append a value; @json[len]: its text in JSON. */

@@ -1,4 +1,5 @@
-/* A folder of any files: opens all files and folders in it. */
+/* A folder of any files: finds all files and folders in it. Large files are opened, and stay open;
+ * of small ones there may be more than descriptors. */
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
@@ -19,6 +20,8 @@
 
 /* O_NONBLOCK: a FIFO that has replaced the file meanwhile must not block. */
 #define ENTRY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+
+#define SMALL (64u << 10) /* bytes */
 
 struct tree {
 	struct dataset *dataset;
@@ -95,10 +98,17 @@ static int add_folder(struct dataset *d, int fd, const char *name, struct err *e
 	return 0;
 }
 
-/* Add the file @fd as @name of the tree. Takes ownership of @fd. */
-static int add_file(struct dataset *d, int fd, const char *path, const char *name, struct err *err)
+static bool is_small(const struct stat *st)
 {
-	int file = dataset_add_file(d, fd, path, false, err);
+	return S_ISREG(st->st_mode) && st->st_size <= SMALL;
+}
+
+/* Add the file as @name of the tree: @fd, which it takes, or -1: with the attributes @was. */
+static int add_file(struct dataset *d, int fd, const char *path, const struct stat *was,
+                    const char *name, struct err *err)
+{
+	int file = fd < 0 ? dataset_add_closed(d, path, was, err)
+	                  : dataset_add_file(d, fd, path, false, err);
 	char *copy = file < 0 ? NULL : err_strdup(name, "a path", err);
 	if (!copy)
 		return -1;
@@ -164,6 +174,10 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 	} else if (reason_to_skip(&st)) {
 		t->source->skip(t->source->ctx, path, reason_to_skip(&st));
 		ret = 0;
+	} else if (is_small(&st)) {
+		ret = faccessat(parent, entry, R_OK, AT_EACCESS)
+		              ? open_error(path, err)
+		              : add_file(t->dataset, -1, path, &st, name, err);
 	} else {
 		int fd = io_retry(openat(parent, entry, ENTRY));
 		if (fd < 0)
@@ -171,7 +185,7 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 		else if (S_ISDIR(st.st_mode))
 			ret = walk(t, fd, name, err);
 		else
-			ret = add_file(t->dataset, fd, path, name, err);
+			ret = add_file(t->dataset, fd, path, NULL, name, err);
 	}
 	free(path);
 	return ret;
@@ -211,8 +225,8 @@ static int walk(struct tree *t, int fd, const char *name, struct err *err)
 	return ret;
 }
 
-/* Check the number of descriptors: files stay open, a folder while its contents are opened. An
- * entry that cannot be counted gives an error when it is opened. */
+/* Check the number of descriptors: large files stay open, a folder while its contents are opened.
+ * An entry that cannot be counted gives an error when it is opened. */
 static int need_files(const struct dataset *d, struct err *err)
 {
 	char *const paths[] = {d->path, NULL};
@@ -226,8 +240,8 @@ static int need_files(const struct dataset *d, struct err *err)
 		name += strspn(name, "/");
 		if (e->fts_info == FTS_D && *name && is_excluded(d, name, true, NULL))
 			fts_set(all, e, FTS_SKIP);
-		files += e->fts_info == FTS_F && is_included(d, name, false, NULL) &&
-		         !is_excluded(d, name, false, NULL);
+		files += e->fts_info == FTS_F && !is_small(e->fts_statp) &&
+		         is_included(d, name, false, NULL) && !is_excluded(d, name, false, NULL);
 		depth = e->fts_level > depth ? e->fts_level : depth;
 	}
 	fts_close(all);
@@ -397,6 +411,8 @@ int dataset_tree_unchanged(const struct dataset *d, struct err *err)
 	struct stat st;
 	for (int i = 0; i < d->nfiles; i++) {
 		const struct dataset_file *f = &d->files[i];
+		if (f->fd < 0) /* dataset_unchanged looks at it */
+			continue;
 		if (lstat(f->path, &st))
 			return err_errno(err, ERR_INPUT,
 			                 "%s: was removed while the folder was read", f->path);

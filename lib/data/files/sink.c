@@ -29,16 +29,17 @@ struct sink_file {
 	size_t top; /* as for beneath_open */
 	struct sink_attributes attributes;
 	bool is_stdout;
-	bool is_index; /* of a set that is read from its folder */
-	bool dropped;  /* another rank writes it */
-	bool exists;   /* sink_check has found a file to replace */
-	bool fresh;    /* sink_expect_none */
-	int named_by;  /* that rank */
-	int own;    /* descriptor of the file at path, if it already has the bytes to write; -1 */
-	bool equal; /* sink_keep */
-	int part;   /* descriptor of the part, until sink_open; -1 */
-	const char *no_part;       /* sink_resume: why sink_open has opened no part; NULL: it has */
-	int to;                    /* sink_link: that file; -1 */
+	bool is_index;       /* of a set that is read from its folder */
+	bool dropped;        /* another rank writes it */
+	bool exists;         /* sink_check has found a file to replace */
+	bool fresh;          /* sink_expect_none */
+	int named_by;        /* that rank */
+	bool own;            /* the file at path already has the bytes to write (sink_leave_own) */
+	int own_fd;          /* that file; -1: it is not open */
+	bool equal;          /* sink_keep */
+	int part;            /* descriptor of the part, until sink_open; -1 */
+	const char *no_part; /* sink_resume: why sink_open has opened no part; NULL: it has */
+	int to;              /* sink_link: that file; -1 */
 	const char *points_to;     /* of a symbolic link; NULL: it is a file */
 	bool linked;               /* another file is a link to it */
 	bool staged;               /* its bytes are in sink.staging, */
@@ -119,7 +120,7 @@ static bool in_one_folder(const char *a, const char *b)
 /* Is the file at the path left as it is? */
 static bool is_kept(const struct sink_file *f)
 {
-	return f->own >= 0 || f->equal;
+	return f->own || f->equal;
 }
 
 /* Is it a hard or symbolic link, which the sink makes when it is sealed? */
@@ -212,7 +213,7 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 	s->files = files;
 	struct sink_file *f = &s->files[s->nfiles];
 	*f = (struct sink_file){.is_stdout = is_stdout,
-	                        .own = -1,
+	                        .own_fd = -1,
 	                        .part = -1,
 	                        .to = -1,
 	                        .head_len = head_len,
@@ -352,19 +353,18 @@ static bool examine(const struct sink_file *f, struct stat *st)
 	return there;
 }
 
-/* Is @fd the file at @f's path? */
-static bool is_same(const struct sink_file *f, int fd)
+/* Is a file with the attributes @is at @f's path? */
+static bool is_same(const struct sink_file *f, const struct stat *is)
 {
-	struct stat here, there;
-	return examine(f, &there) && fstat(fd, &here) == 0 && here.st_dev == there.st_dev &&
-	       here.st_ino == there.st_ino;
+	struct stat there;
+	return examine(f, &there) && is->st_dev == there.st_dev && is->st_ino == there.st_ino;
 }
 
-void sink_leave_own(struct sink *s, int file, int fd)
+void sink_leave_own(struct sink *s, int file, const struct stat *is, int fd)
 {
 	struct sink_file *f = &s->files[file];
-	if (!f->is_stdout && is_same(f, fd))
-		f->own = fd;
+	f->own = !f->is_stdout && is_same(f, is);
+	f->own_fd = f->own ? fd : -1;
 }
 
 /* Open the folder of the file that the output would replace. *@name: that file's name there, which
@@ -541,7 +541,8 @@ static bool has_link(struct sink *s, const struct sink_file *f)
 	if (f->points_to)
 		return has_target(f);
 	const int fd = is_kept(&s->files[f->to]) ? sink_open_old(s, f->to) : -1;
-	const bool same = fd >= 0 && is_same(f, fd);
+	struct stat st;
+	const bool same = fd >= 0 && fstat(fd, &st) == 0 && is_same(f, &st);
 	if (fd >= 0)
 		close(fd);
 	return same;
@@ -798,7 +799,7 @@ enum sink_fate sink_fate(const struct sink *s, int file)
 	const struct sink_file *f = &s->files[file];
 	if (f->equal)
 		return SINK_EQUAL;
-	if (f->own >= 0)
+	if (f->own)
 		return SINK_KEEP;
 	if (f->is_stdout)
 		return SINK_STDOUT;
@@ -840,11 +841,23 @@ int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_
 	return 0;
 }
 
+static int read_own(const struct sink *s, int file, void *buf, size_t bytes, uint64_t pos,
+                    struct err *err)
+{
+	const struct sink_file *f = &s->files[file];
+	const int fd = f->own_fd < 0 ? sink_open_old(s, file) : f->own_fd;
+	const int ret = fd < 0 ? err_errno(err, ERR_INPUT, "%s: cannot open", f->path)
+	                       : input_pread(fd, f->path, buf, bytes, pos, err);
+	if (fd >= 0 && fd != f->own_fd)
+		close(fd);
+	return ret;
+}
+
 int sink_pread(struct sink *s, int file, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
 	const struct sink_file *f = &s->files[file];
-	if (f->own >= 0)
-		return input_pread(f->own, f->path, buf, bytes, pos, err);
+	if (f->own)
+		return read_own(s, file, buf, bytes, pos, err);
 	if (f->staged)
 		return staging_pread(&s->staging, buf, bytes, f->at + pos, err);
 	return outfile_pread(content(s, file), buf, bytes, pos, err);

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "lib/base/err.h"
@@ -68,9 +69,10 @@ int sink_add_symlink_below(struct sink *, const char *top, const char *name, con
 /* Where another rank has chosen the names, with @force, files replace symbolic links, and links
  * files; without, that is ERR_OUTPUT. */
 void sink_replace_symlinks(struct sink *);
-/* Before sink_open: @fd is a file that already has the bytes to write. If it is the file at the
- * output's path, do not write the output. The caller keeps @fd open until sink_free. */
-void sink_leave_own(struct sink *, int file, int fd);
+/* Before sink_open: a file with the attributes @is already has the bytes to write. If it is the
+ * file at the output's path, do not write the output. @fd: the file, which the caller keeps open
+ * until sink_free; -1: it is not open. */
+void sink_leave_own(struct sink *, int file, const struct stat *is, int fd);
 /* Before sink_open: write the files to parts (part.h), which stay if they are not committed. */
 void sink_resume(struct sink *);
 /* Before sink_open: open the file's part, to read it: a descriptor, which the sink closes; -1:
