@@ -197,15 +197,9 @@ void sink_id(const struct sink *s, int file, struct target_id *id)
 
 /* ---- adding ---- */
 
-int sink_add(struct sink *s, const char *path, const void *head, size_t head_len, uint64_t size,
-             struct err *err)
+static int add(struct sink *s, const char *path, const void *head, size_t head_len, uint64_t size,
+               bool is_stdout, struct err *err)
 {
-	bool is_stdout = strcmp(path, "-") == 0;
-	for (int i = 0; is_stdout && i < s->nfiles; i++)
-		if (s->files[i].is_stdout)
-			return err_set(err, ERR_USAGE, "stdout: is given as output twice");
-	if (!is_stdout && outfile_check_kind(path, err) < 0)
-		return -1;
 	struct sink_file *files =
 	        err_grow(s->files, (size_t)s->nfiles, sizeof *files, "the outputs", err);
 	if (!files)
@@ -227,6 +221,18 @@ int sink_add(struct sink *s, const char *path, const void *head, size_t head_len
 	}
 	memcpy(f->head, head ? head : "", head_len);
 	return s->nfiles++;
+}
+
+int sink_add(struct sink *s, const char *path, const void *head, size_t head_len, uint64_t size,
+             struct err *err)
+{
+	bool is_stdout = strcmp(path, "-") == 0;
+	for (int i = 0; is_stdout && i < s->nfiles; i++)
+		if (s->files[i].is_stdout)
+			return err_set(err, ERR_USAGE, "stdout: is given as output twice");
+	if (!is_stdout && outfile_check_kind(path, err) < 0)
+		return -1;
+	return add(s, path, head, head_len, size, is_stdout, err);
 }
 
 int sink_add_archive(struct sink *s, const char *path, struct archive *a, struct err *err)
@@ -287,7 +293,7 @@ int sink_add_below(struct sink *s, const char *top, const char *name, uint64_t s
                    const struct sink_attributes *as, struct err *err)
 {
 	char *path = path_join(top, name, err);
-	int file = path ? sink_add(s, path, NULL, 0, size, err) : -1;
+	int file = path ? add(s, path, NULL, 0, size, false, err) : -1;
 	if (file >= 0) {
 		s->files[file].top = strlen(top);
 		s->files[file].attributes = *as;
@@ -666,11 +672,27 @@ static uint64_t blocks(const struct sink_file *f)
 	return (f->size + block - 1) / block * block;
 }
 
+/* Add @file to the @bytes of staged files in its folder, and these to @room if it is the last of
+ * them. */
+static int add_staged(const struct sink *s, int file, uint64_t *bytes, struct room *room,
+                      struct err *err)
+{
+	const struct sink_file *f = &s->files[file], *next = f + 1;
+	*bytes += blocks(f);
+	if (file + 1 < s->nfiles && next->staged && !next->dropped &&
+	    next->out.dirfd == f->out.dirfd)
+		return 0;
+	const uint64_t all = *bytes;
+	*bytes = 0;
+	return room_add(room, f->out.dirfd, f->path, all, err);
+}
+
 /* Is there room for what no file system has allocated? The files of the staging come in addition to
  * it. */
 static int check_room(const struct sink *s, struct err *err)
 {
 	struct room room = {0};
+	uint64_t staged = 0;
 	int ret = 0;
 	if (s->staging.spool.unallocated)
 		ret = room_add(&room, s->staging.spool.fd, s->staging.spool.path, s->staging.bytes,
@@ -678,7 +700,7 @@ static int check_room(const struct sink *s, struct err *err)
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
 		if (f->staged && !f->dropped)
-			ret = room_add(&room, f->out.dirfd, f->path, blocks(f), err);
+			ret = add_staged(s, i, &staged, &room, err);
 		else if (!is_kept(f) && f->out.unallocated)
 			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
 	}
