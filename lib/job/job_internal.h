@@ -1,9 +1,9 @@
 /*
  * The internals of a job, shared by its files: job.c (opening, turns of the loop, commit, failure,
  * closing), job_state.c (its state), job_join.c (finding the coordinator, or becoming it),
- * job_messages.c (the coordinator's messages), job_beat.c (heartbeats and stalls), job_places.c
- * (the addresses, hosts and keys of the others), job_mesh.c (the agreement and the connections to
- * the other ranks).
+ * job_messages.c (the coordinator's messages), job_inquiry.c (a new link in place of a broken one),
+ * job_beat.c (heartbeats and stalls), job_places.c (the addresses, hosts and keys of the others),
+ * job_mesh.c (the agreement and the connections to the other ranks).
  */
 #ifndef COLLCTL_JOB_JOB_INTERNAL_H
 #define COLLCTL_JOB_JOB_INTERNAL_H

@@ -220,7 +220,9 @@ INQUIRY_TEST(a_rank_that_has_ended)
 	cut(2);
 	done(0);
 	done(1);
-	for_ms(20);
+	for (int64_t end = clock_ns() + PATIENCE; !*warned && clock_ns() < end;)
+		turn();
+	assert_non_null(strstr(warned, "rank 2 broke after its vote: waiting"));
 	assert_int_equal(members[0].heard[MSG_FINAL], 0);
 	close(fd);
 	until(members[0].heard[MSG_FINAL], 1);

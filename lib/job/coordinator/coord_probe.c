@@ -6,6 +6,7 @@
  */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -67,12 +68,25 @@ static void on_event(void *ctx, uint32_t events)
 		closed(m);
 }
 
-static void dial(void *ctx)
+static void say_waiting(const struct member *m)
 {
-	struct member *m = ctx;
+	const struct coord *c = m->coord;
+	char text[160];
+	snprintf(text, sizeof text,
+	         "the connection to rank %d broke after its vote: waiting until it connects "
+	         "again, at most %g s (twice --timeout)",
+	         m->rank, (double)coord_verdict_kept(c) / 1e9);
+	if (c->conf.warn && coord_gave_verdict(c))
+		c->conf.warn(c->conf.ctx, text);
+}
+
+static void dial(struct member *m)
+{
 	struct probe *p = &m->probe;
 	struct err why = ERR_INIT;
 	struct addr at;
+	p->tried = true;
+	loop_timer_set(p->loop, &p->timer, clock_ns() + SETTLES);
 	if (!listener_of(m, &at))
 		return;
 	p->watch = (struct loop_watch){
@@ -86,12 +100,22 @@ static void dial(void *ctx)
 	}
 }
 
+static void on_timer(void *ctx)
+{
+	struct member *m = ctx;
+	if (m->probe.tried && !m->probe.closed_at)
+		say_waiting(m);
+	else
+		dial(m);
+}
+
 void coord_probe(struct member *m)
 {
 	struct probe *p = &m->probe;
 	coord_stop_probe(m);
 	p->loop = m->coord->conf.loop;
-	p->timer = (struct loop_timer){.fn = dial, .ctx = m};
+	p->timer = (struct loop_timer){.fn = on_timer, .ctx = m};
+	p->tried = false;
 	p->closed_at = 0;
 	p->watch.fd = -1;
 	loop_timer_set(p->loop, &p->timer, clock_ns()); /* not before the caller has finished */
