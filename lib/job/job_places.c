@@ -68,7 +68,7 @@ static int read_inquiry(struct job *j, struct view *v, struct err *err)
 {
 	struct rank_place p;
 	int ret = rank_place_decode(&p, v, err);
-	if (ret == 0 && p.rank != j->coordinator)
+	if (ret == 0 && p.addr[0] && p.rank != j->coordinator)
 		ret = err_set(err, ERR_INTEGRITY, "a roster with another coordinator");
 	if (ret == 0 && !j->coord && p.addr[0]) {
 		const struct addr coordinator = coordinator_addr(j);

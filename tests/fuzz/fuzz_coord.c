@@ -7,6 +7,7 @@
  * order: one ROSTER, a VERDICT only if all have voted, and never after an ABORT.
  */
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -271,7 +272,8 @@ static void turn(struct world *w)
 static void run_out(struct world *w, unsigned which)
 {
 	static const enum coord_timer timers[] = {TIMER_JOIN,     TIMER_BEAT,  TIMER_COMPARE,
-	                                          TIMER_EVIDENCE, TIMER_DOUBT, TIMER_JOINED};
+	                                          TIMER_EVIDENCE, TIMER_DOUBT, TIMER_JOINED,
+	                                          TIMER_AWAY};
 	const enum coord_timer t = timers[which % (sizeof timers / sizeof *timers)];
 	if (coord_timer_runs(w->c, t))
 		coord_set_timer(w->c, t, 0);
@@ -347,6 +349,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	CHECK(fd >= 0);
 	w.c = coord_open(&conf, fd, &err);
 	CHECK(w.c);
+	const int inquiries = eventfd(0, EFD_NONBLOCK); /* nobody connects */
+	CHECK(inquiries >= 0);
+	if (data[0] & 64)
+		coord_take_inquiries(w.c, inquiries, false);
 	struct view v = view_of(data + 1, size - 1);
 	while (view_left(&v))
 		take_step(&w, &v);
@@ -356,6 +362,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	coord_drain(w.c);
 	turn(&w);
 	coord_close(w.c);
+	close(inquiries);
 	loop_release(&w.loop);
 	return 0;
 }

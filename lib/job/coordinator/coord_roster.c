@@ -37,13 +37,17 @@ static int put_places(const struct coord *c, int reader, struct buf *b, struct e
 	return 0;
 }
 
-/* Where @reader asks for the verdict if its link breaks, and its key for that. */
+/* Where @reader asks for the verdict if its link breaks, and its key for that. No address: nobody
+ * answers there. */
 static int put_inquiry(const struct coord *c, int reader, struct buf *b, struct err *err)
 {
-	struct rank_place p = {.rank = c->self};
+	struct rank_place p = {.rank = 0};
 	if (pair_keys_inquiry(c->inquiries.keys, reader, p.key, err) < 0)
 		return -1;
-	memcpy(p.addr, c->members[c->self].intent.data_addr, sizeof p.addr);
+	if (c->self >= 0 && c->inquiries.fd >= 0) {
+		p.rank = c->self;
+		memcpy(p.addr, c->members[c->self].intent.data_addr, sizeof p.addr);
+	}
 	rank_place_encode(&p, b);
 	wipe(p.key, sizeof p.key);
 	return 0;
