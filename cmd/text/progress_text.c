@@ -54,16 +54,18 @@ double meter_left(const struct meter *m)
 	return rate > 0 ? (METER_WHOLE - (double)m->moved) / rate : 0;
 }
 
-/* What waits for the disk, which works at the same time as the other stages but later, by the
- * disk's own speed. */
-static double store_left(const struct coll_progress *f)
+/* The disk works at the same time as the other stages, but later. What it has to store takes as
+ * long as calls have waited for it so far, on average of all bytes. Once the other stages are done,
+ * all bytes are waited for. */
+static double store_left(const struct coll_progress *f, bool last)
 {
 	const struct pipeline_part *store = &f->pipeline.part[PIPELINE_STORE];
 	const double seconds = (double)f->waited_ns / (double)NS_PER_SEC;
 
 	if (!f->waited || store->done >= store->total)
 		return 0;
-	return (double)(store->total - store->done) * seconds / (double)f->waited;
+	return (double)(store->total - store->done) * seconds /
+	       (double)(last ? f->waited : store->done);
 }
 
 double files_left(struct meter *early, const struct coll_progress *f, int64_t at)
@@ -71,8 +73,9 @@ double files_left(struct meter *early, const struct coll_progress *f, int64_t at
 	struct pipeline others = f->pipeline;
 
 	others.part[PIPELINE_STORE].total = 0;
-	meter_add(early, at, (uint64_t)(pipeline_done(&others) * METER_WHOLE));
-	return fmax(meter_left(early), store_left(f));
+	const double done = pipeline_done(&others);
+	meter_add(early, at, (uint64_t)(done * METER_WHOLE));
+	return fmax(meter_left(early), store_left(f, done >= 1));
 }
 
 /* Remaining seconds for all ranks; negative: unknown. */
@@ -122,7 +125,8 @@ static void amount_text(char *buf, const struct progress_now *now)
 	const double moved = (double)(now->comparing ? now->files->compared : now->moved);
 
 	if (now->counts) {
-		snprintf(buf, FIELD_TEXT, "%.0f of %.0f", moved, total);
+		if (now->total)
+			snprintf(buf, FIELD_TEXT, "%.0f of %.0f", moved, total);
 		return;
 	}
 	const char *unit = unit_of(total > moved ? total : moved, &scale);

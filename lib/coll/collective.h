@@ -69,6 +69,7 @@ struct transfer {
 	struct vector_files *files;  /* [nvectors] */
 	struct exec_vector *vectors; /* [nvectors], for the executor */
 	struct drive drive;
+	bool stores;       /* all outputs must be on disk in the end */
 	uint64_t to_write; /* bytes of all outputs, about */
 	uint8_t *read_staging, *write_staging, *compare_staging;
 

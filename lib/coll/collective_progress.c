@@ -53,6 +53,7 @@ void progress_begin(struct collective *c, uint64_t out)
 	weigh(c);
 	if (!t->sink || !sink_writes(t->sink))
 		return;
+	t->stores = sink_syncs(t->sink);
 	/* Coded pieces are decoded, and equal pieces of other files copied, at the end. */
 	t->to_write = u->coded ? u->plain_bytes : out * (uint64_t)t->copies;
 	t->to_write += u->equal;
@@ -85,7 +86,7 @@ void coll_progress(const struct coll *life, struct coll_progress *out)
 	p->part[PIPELINE_WRITE].done = s.written + t->update.checked;
 	p->part[PIPELINE_WRITE].total = t->to_write;
 	p->part[PIPELINE_STORE].done = s.stored + t->update.checked;
-	p->part[PIPELINE_STORE].total = t->sink && sink_syncs(t->sink) ? t->to_write : 0;
+	p->part[PIPELINE_STORE].total = t->stores ? t->to_write : 0;
 	if (life->times.seal)
 		pipeline_complete(p);
 }

@@ -178,6 +178,10 @@ TEST(test_counts)
 	assert_string_equal(line, "check  66%  4 of 6  1.0 s left  run");
 	progress_line(line, sizeof line, 0, "check", &now, 0.25);
 	assert_string_equal(line, "check  66%  4 of 6  8.0 s left  run");
+	now = running(0, 0); /* it has not begun */
+	now.counts = true;
+	progress_line(line, sizeof line, 0, "check", &now, -1);
+	assert_string_equal(line, "check  run");
 }
 
 static void json_is(const struct progress_now *now, double rate, const char *want)

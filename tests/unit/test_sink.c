@@ -671,6 +671,33 @@ TEST_WITH(test_arrays, NULL, empty_folder)
 	}
 }
 
+/* Bytes count as written at once, and as stored when they are on disk; those that are not written,
+ * because the file has them, do not count. */
+TEST_WITH(test_progress, NULL, empty_folder)
+{
+	struct err err = ERR_INIT;
+	struct sink *s = sink_new(true, false, &err);
+	assert_non_null(s);
+	assert_false(sink_writes(s) || sink_syncs(s));
+	assert_int_equal(sink_add(s, "f", NULL, 0, 5, &err), 0);
+	assert_true(sink_writes(s) && sink_syncs(s));
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(sink_pwrite(s, 0, "hello", 5, 0, &err), 0);
+	assert_int_equal(sink_progress(s).written, 5);
+	assert_int_equal(sink_progress(s).stored, 0);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(sink_progress(s).stored, 5);
+	assert_true(sink_progress(s).waited <= 5);
+	sink_free(s);
+	s = sink_new(false, false, &err);
+	assert_non_null(s);
+	assert_int_equal(sink_add(s, "f", NULL, 0, 5, &err), 0);
+	assert_true(sink_writes(s) && !sink_syncs(s));
+	sink_drop(s, 0);
+	assert_false(sink_writes(s));
+	sink_free(s);
+}
+
 int main(void)
 {
 	return unit_run(into_folder, out_of_folder);

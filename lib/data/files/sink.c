@@ -946,15 +946,18 @@ struct sink_progress sink_progress(const struct sink *s)
 	return sum;
 }
 
-bool sink_syncs(const struct sink *s)
-{
-	return s->sync;
-}
-
 bool sink_writes(const struct sink *s)
 {
 	for (int i = 0; i < s->nfiles; i++)
 		if (!s->files[i].dropped && !is_kept(&s->files[i]))
+			return true;
+	return false;
+}
+
+bool sink_syncs(const struct sink *s)
+{
+	for (int i = 0; s->sync && i < s->nfiles; i++)
+		if (is_placed(&s->files[i]))
 			return true;
 	return false;
 }

@@ -172,9 +172,9 @@ struct sink_progress {
 	uint64_t written, stored, waited, waited_ns;
 };
 struct sink_progress sink_progress(const struct sink *);
-bool sink_syncs(const struct sink *);
-/* Does this rank write any of the files? */
+/* Does this rank write any of the files? Does it wait until they are on disk? */
 bool sink_writes(const struct sink *);
+bool sink_syncs(const struct sink *);
 
 int sink_files(const struct sink *);
 int sink_descriptors(const struct sink *); /* the most that sink_open opens */
