@@ -73,7 +73,7 @@ lying() {
 		[[ ! -e nodea && ! -e nodeb && ! -e .sshx ]]
 	done
 	# The coordinator's own host, in WELCOME.
-	lying down nodea .ssha gather --raw-file in -o '{host}/'
+	lying down nodea .ssha gather --raw-file in -o '{host}/' --join-timeout 20s # rank 0 waits for another rank 1
 	assert_rank 1 7 "'.ssha' is no name of a host"
 	[[ ! -e nodea && ! -e nodeb ]]
 }

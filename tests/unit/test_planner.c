@@ -102,6 +102,15 @@ static void end(struct world *w)
 
 static const uint64_t same[SIZE] = {5, 5, 5};
 
+/* It has the ranks' lists of gathered files. */
+TEST(a_root_that_plans_is_sent_no_files)
+{
+	const struct coll_request gather = {.kind = COLL_GATHER, .files.raw_file = true};
+	assert_false(terms_form_of(&gather, 0, SIZE, 0, 0, 0).gathered);
+	assert_true(terms_form_of(&gather, 1, SIZE, 1, 0, 0).gathered);
+	assert_false(terms_form_of(&gather, 2, SIZE, 1, 0, 0).gathered);
+}
+
 TEST(all_ranks_get_the_same_terms)
 {
 	struct err err = {0};
