@@ -297,13 +297,16 @@ class Case:
         except Exception:
             return False
 
-    def states(self, r, path):
-        """Which of "old" and the numbers of worlds a file is of."""
+    def read(self, path):
         try:
             with open(path, "rb") as f:
-                content = f.read()
+                return f.read()
         except FileNotFoundError:
-            content = None
+            return None
+
+    def states(self, r, path):
+        """Which of "old" and the numbers of worlds a file is of."""
+        content = self.read(path)
         found = {"old"} if content == self.old[r][path] else set()
         for w, world in enumerate(self.worlds):
             want = world[r].get(path)

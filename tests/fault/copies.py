@@ -11,6 +11,7 @@ from job import OLD
 
 SIZES = (0, 1, 5000, 700_000, 1 << 20, 2_500_000, (3 << 20) + 5)
 TREE = ("a", "b/c", "b/d", "e/f/g")
+LINKS = {"l": "a", "e/up": "../b/c", "m": "nowhere"}
 PART = ".collctl-part"
 
 
@@ -38,11 +39,15 @@ class Copies(Case):
         kinds = ("none", "begun", "begun", "damaged", "whole", "longer", "other", "hole")
         some = 0.6 if self.resume else 0.1
         self.parts = {r: {n: rng.choice(kinds) if rng.random() < some else "none" for n in names} for r in range(self.size)}
+        # The targets of symbolic links, and what each rank has in their places.
+        self.links = LINKS if self.form == "tree" and rng.random() < 0.5 else {}
+        self.old_links = {r: {n: rng.choice((None, to, "other", "../a")) for n, to in self.links.items()} for r in range(self.size)}
         self.own = self.meet != "run" and rng.random() < 0.5  # the root's output is its input
 
     def draw_options(self):
         rng = self.rng
         o = super().draw_options() + ([] if self.form == "file" else ["--raw-file"])
+        o += ["--links"] if self.links else []
         for name, given in (("--update", self.update), ("--delta", self.delta), ("--resume", self.resume)):
             o += [name] if given else []
             o += ["base"] if given and name == "--delta" else []
@@ -64,7 +69,7 @@ class Copies(Case):
         return os.path.join(top, name) if name else top
 
     def paths(self, r):
-        return [self.at(self.target(r), n) for n in self.lengths]
+        return [self.at(self.target(r), n) for n in (*self.lengths, *self.links)]
 
     def part(self, r, name):
         folder, base = os.path.split(self.at(self.target(r), name))
@@ -113,9 +118,13 @@ class Copies(Case):
             self.put(self.at(os.path.join(directory, "base"), n), self.base(n))
         self.old = {r: {} for r in range(self.size)}
         self.made_parts = {}
+        for n, to in self.links.items():
+            self.put_link(self.at(self.input(self.root), n), to)
         for r in range(self.size):
             for n in self.lengths:
                 self.make_copy(r, n)
+            for n, to in self.links.items():
+                self.make_link(r, n, to)
         self.worlds = [self.results()]
         self.known = set(self.files())
 
@@ -131,6 +140,22 @@ class Copies(Case):
             self.put(self.part(r, name), part)
             os.chmod(self.part(r, name), 0o600)
             self.made_parts[self.part(r, name)] = part
+
+    def make_link(self, r, name, to):
+        path = self.at(self.target(r), name)
+        own = self.own and r == self.root
+        old = to if own else self.old_links[r][name]
+        self.old[r][path] = old and self.link(old)
+        if old and not own:
+            self.put_link(path, old)
+
+    def link(self, to):
+        """What stands for a symbolic link as the contents of a file do for a file."""
+        return b"-> " + to.encode()
+
+    def put_link(self, path, to):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        os.symlink(to, path)
 
     def put(self, path, x):
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -148,11 +173,7 @@ class Copies(Case):
         self.known |= set(self.files())
 
     def read(self, path):
-        try:
-            with open(path, "rb") as f:
-                return f.read()
-        except FileNotFoundError:
-            return None
+        return self.link(os.readlink(path)) if os.path.islink(path) else super().read(path)
 
     def files(self):
         return [os.path.join(d, n) for d, _, names in os.walk(self.dir) for n in names]
@@ -161,6 +182,7 @@ class Copies(Case):
 
     def results(self, changed=None, other=None):
         x = self.contents() if changed is None else {"": other}
+        x.update({n: self.link(to) for n, to in self.links.items()})
         return {r: {self.at(self.target(r), n): x[n] for n in x} for r in range(self.size)}
 
     def holds(self, path, want):
