@@ -13,13 +13,17 @@ void price_remark(const struct selection *s, const struct select_price *p, char 
 	        [SELECT_BY_MEASUREMENT] = "chosen: the fastest measured",
 	        [SELECT_BY_ROUNDING] = "chosen: rounds 16-bit floats once",
 	        [SELECT_BY_LINKS] = "chosen: uses the links of barrier without -a",
+	        [SELECT_BY_NAME] = "chosen: given by --algorithm",
 	};
+	size_t at = 0;
 
 	*text = '\0';
 	if (p->alg == s->alg)
-		snprintf(text, cap, "%s", taken[s->reason]);
-	else if (p->verdict == SELECT_FALLS_BACK)
-		snprintf(text, cap, "falls back to %s", p->runs->name);
+		at = (size_t)snprintf(text, cap, "%s", taken[s->reason]);
+	if (p->verdict == SELECT_FALLS_BACK)
+		snprintf(text + at, cap - at, "%sfalls back to %s", at ? ", " : "", p->runs->name);
+	else if (p->alg == s->alg)
+		return;
 	else if (p->verdict == SELECT_FOLDS)
 		snprintf(text, cap, "adds in pairs");
 	else if (p->verdict == SELECT_UNORDERED)
@@ -59,7 +63,8 @@ static bool put_hosts(char *text, size_t cap, const int *host, int size)
 #define PLAN_TEXT 640
 
 /* The command with which `plan` prints the schedules of the job. */
-static bool plan_command(const struct select_args *a, char text[PLAN_TEXT])
+static bool plan_command(const struct select_args *a, const struct selection *s,
+                         char text[PLAN_TEXT])
 {
 	const struct coll_args placed = {.size = a->size, .host = a->host};
 	const bool several = a->host && hosts_count(&placed) > 1;
@@ -86,6 +91,8 @@ static bool plan_command(const struct select_args *a, char text[PLAN_TEXT])
 	               {a->base, "base", a->base},
 	               {a->steps, "steps", a->steps}};
 
+	if (s->reason == SELECT_BY_NAME)
+		at += snprintf(text + at, PLAN_TEXT - (size_t)at, " -a %s", s->alg->name);
 	if (coll_reduces(a->kind))
 		at += snprintf(text + at, PLAN_TEXT - (size_t)at, " --op %s",
 		               reduce_op_name(a->op));
@@ -119,6 +126,6 @@ void explain_selection(const struct select_args *a, const struct selection *s)
 	}
 	if (s->reason == SELECT_BY_MEASUREMENT)
 		report_note("measured with %" PRIu64 " bytes", s->measured_at);
-	if (can_plan(a) && plan_command(a, command))
+	if (can_plan(a) && plan_command(a, s, command))
 		report_note("this prints the schedules: %s", command);
 }

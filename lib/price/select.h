@@ -108,12 +108,14 @@ struct select_price {
 	uint64_t measured_at; /* the measured size nearest to bytes */
 };
 
-/* The reason for the choice: rule 3, 2 or 1 above, or that of a barrier. */
+/* The reason for the choice: rule 3, 2 or 1 above, or that of a barrier; or the caller of
+ * select_all has replaced the choice, because the user has named an algorithm. */
 enum select_reason {
 	SELECT_BY_FORMULA,
 	SELECT_BY_MEASUREMENT,
 	SELECT_BY_ROUNDING,
 	SELECT_BY_LINKS,
+	SELECT_BY_NAME,
 };
 
 struct selection {

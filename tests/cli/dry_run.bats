@@ -156,7 +156,7 @@ for r in range(2): np.save(f"in.{r}.npy", np.asfortranarray(np.load(f"in.{r}.npy
 			broadcast --root 1
 			gather --insecure
 			reduce --order rank --root 3
-			alltoall
+			alltoall -a direct
 		EOT
 	done
 	# The job itself, and with --algorithm; another rank does not plan.

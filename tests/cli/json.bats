@@ -147,9 +147,9 @@ np.savez("a.npz", bad=np.array([1, np.nan]), good=np.ones(2))'
 		PATH=$PWD/bin:$PATH sh -c "$code" >"said.$n" 2>err || fail "$code: $(<err)"
 		[[ -s said.$n ]] || fail "$code prints nothing"
 	done <examples
-	assert_equal "$n" 7
-	assert_equal "$(<said.6)" bad
-	assert_equal "$(<said.7)" 'input: none.npy: cannot open: No such file or directory'
+	assert_equal "$n" 8
+	assert_equal "$(<said.7)" bad
+	assert_equal "$(<said.8)" 'input: none.npy: cannot open: No such file or directory'
 }
 
 # bats test_tags=smoke

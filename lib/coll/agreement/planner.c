@@ -341,9 +341,13 @@ static int choose_by_price(const struct planner *p, struct planned *planned,
 {
 	struct selection chosen = {0};
 	int ret = select_all(args, &chosen, err);
-	if (ret == 0 && p->selected && !named)
+	if (named) {
+		chosen.alg = named;
+		chosen.reason = SELECT_BY_NAME;
+	}
+	if (ret == 0 && p->selected)
 		p->selected(p->selected_ctx, args, &chosen);
-	planned->algorithm = named ? named : chosen.alg;
+	planned->algorithm = chosen.alg;
 	const struct select_price *price = selection_price(&chosen, planned->algorithm);
 	planned->seconds = price ? price->formula : 0;
 	if (ret == 0 && !planned->algorithm)
