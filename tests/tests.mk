@@ -46,7 +46,8 @@ help:
 	@echo 'make bench-join       measure what joins of many ranks cost their coordinator'
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
 	@echo 'make bench-networks   measure allreduces between hosts whose links differ, against the bound (root)'
-	@echo 'make bench-fanout     compare broadcasts of files, the first time and again, with rsync, scp and clush (root)'
+	@echo 'make bench-fanout     compare broadcasts of files, the first time and again, with rsync, scp and clush; and'
+	@echo '                      a result that is written once and cloned with one that all ranks write (root)'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp; and'
 	@echo '                      read the formats of torch, and compare with torch (if $$(PYTHON) has it), numpy and cat'
 	@echo 'make bench-delta      measure the coding of a file as a difference to an old version, and compare with zstd and'
@@ -154,6 +155,7 @@ bench-networks: deps-bench
 bench-fanout: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all $(BUILD)/bench/delta_bench
 	@COLLCTL=$(BUILD)/collctl DELTA_BENCH=$(abspath $(BUILD)/bench/delta_bench) PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/fanout.py
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/clones.py
 
 bench-checkpoint: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all

@@ -129,6 +129,8 @@ static const struct field of_collective[] = {
 	       "what the model predicts for seconds.run, without files; null on the ranks that do not "
 	       "plan"),
 	INTEGER("all_inputs", SOMETIMES, NULL, "the number of inputs of all ranks together"),
+	BOOLEAN("cloned", SOMETIMES, NULL,
+	        "all outputs of this rank share their blocks with those of another rank of its host"),
 	INTEGER("equal_files", SOMETIMES, NULL, "files.equal, with --update or --delta"),
 	OBJECT("files", SOMETIMES, NULL,
 	       "of a broadcast or gather of files; of a gather those of this rank and, at the root, of "

@@ -267,6 +267,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 		json_object_set_new(j, "all_inputs", json_integer((json_int_t)r->all_inputs));
 	json_object_set_new(j, "output", r->output ? report_path_json(r->output) : json_null());
 	json_object_set_new(j, "digest", digest_json(r));
+	if (r->output && q->work == WORK_COLLECTIVE)
+		json_object_set_new(j, "cloned", json_boolean(r->cloned));
 	if (q->update || q->delta)
 		json_object_set_new(j, "equal_files", json_integer((json_int_t)r->equal_files));
 	if (r->has_files)

@@ -170,7 +170,8 @@ struct coll_result {
 	const struct coll_algorithm *algorithm; /* the one that ran; NULL: none */
 	const char *dtype;                      /* "mixed": several types; NULL: none */
 	const char *output;                     /* name of the first output; NULL: none */
-	const char *const *inputs;              /* [ninputs]: names of the inputs */
+	bool cloned;               /* the outputs are clones of those of another rank of the host */
+	const char *const *inputs; /* [ninputs]: names of the inputs */
 	int ninputs;
 	uint64_t count, bytes; /* elements of the result's data; their bytes */
 	size_t tensors;        /* number of named tensors; 0: an array */

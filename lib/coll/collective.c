@@ -150,6 +150,8 @@ static int collect(void *ctx, int rank, struct view part, struct err *err)
 		return consolidated_take(c, rank, part, err);
 	if (deletes_exchanges(c))
 		return deletes_take(c, rank, part, err);
+	if (clones_exchanges(c))
+		return clones_take(c, rank, part, err);
 	if (awaits_prepared(c))
 		return view_left(&part) ? malformed(err, "ROUND", "inputs") : 0;
 	if (update_exchanges(c))
@@ -171,6 +173,8 @@ static void answer(void *ctx, int rank, struct buf *out)
 		consolidated_answer(c, rank, out);
 	else if (deletes_exchanges(c))
 		deletes_answer(c, out);
+	else if (clones_exchanges(c))
+		clones_answer(c, rank, out);
 	else if (awaits_prepared(c))
 		c->prepared++;
 	else if (update_exchanges(c))
@@ -334,11 +338,14 @@ static int preview(struct coll *life, struct err *err)
 static int connect_all(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
-	if (arrange(c, err) < 0 || files_open_outputs(c, err) < 0 ||
-	    written_check_data(c, err) < 0 || input_stats_scan(c, err) < 0 ||
+	if (arrange(c, err) < 0)
+		return -1;
+	clones_prepare(c);
+	if (files_open_outputs(c, err) < 0 || written_check_data(c, err) < 0 ||
+	    clones_agree(c, err) < 0 || input_stats_scan(c, err) < 0 ||
 	    elements_prepare(c, err) < 0 || origin_prepare(c, err) < 0 || slerp_prepare(c, err) < 0)
 		return -1;
-	return await_prepared(c, err) < 0 ? -1 : drive_connect(&c->transfer.drive, err);
+	return await_prepared(c, err) < 0 ? -1 : clones_connect(c, err);
 }
 
 static int run(struct coll *life, struct err *err)
@@ -418,9 +425,11 @@ static int seal(struct coll *life, const uint8_t **digest, struct err *err)
 	report_work(c);
 	note_coded(c);
 	job_phase(life->job, PHASE_COMMIT);
+	if (clones_receive(c, err) < 0)
+		return -1;
 	int ret = may_take_long(c) ? job_run_in_thread(life->job, seal_files, c, err)
 	                           : files_seal(c, err);
-	if (ret < 0)
+	if (ret < 0 || clones_pass(c, err) < 0)
 		return -1;
 	t->sealing = agreement_replicates(&c->agreed, c->request);
 	if (t->sealing)
@@ -614,6 +623,7 @@ static void report(struct coll *life, struct coll_result *r)
 	if (t->drive.mesh)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
 	count_files(c, r);
+	r->cloned = t->in_place && clones_made(c);
 	r->plain_bytes = t->update.coded ? t->update.plain_bytes : 0;
 	r->without_old = t->update.without_old;
 	r->nwithout = t->update.nwithout;
@@ -646,6 +656,7 @@ static void release(struct coll *life)
 	input_stats_release(c);
 	preview_release(c);
 	host_room_release(c);
+	clones_release(c);
 	deletes_release(c);
 	update_release(c);
 	gather_update_release(c);

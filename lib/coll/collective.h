@@ -17,6 +17,7 @@
 #include "lib/coll/agreement/agreement.h"
 #include "lib/coll/agreement/planner.h"
 #include "lib/coll/drive.h"
+#include "lib/coll/files/clones.h"
 #include "lib/coll/files/deletes.h"
 #include "lib/coll/files/gather_update.h"
 #include "lib/coll/files/host_room.h"
@@ -83,6 +84,7 @@ struct transfer {
 	struct gather_update gather_update;
 	struct deletes deletes;     /* with request.deletes */
 	struct host_room host_room; /* with request.dry_run */
+	struct clones clones;
 
 	struct stats **scanned; /* stats_scan: per input, [ntensors] */
 	struct coll_found *found;

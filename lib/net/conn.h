@@ -49,6 +49,12 @@ struct conn_lending {
 	ssize_t (*borrow)(struct conn *, const void **p, size_t n, struct err *);
 	/* Mark the first @n borrowed bytes as consumed. */
 	void (*give_back)(struct conn *, size_t n);
+	/* Pass the file descriptor @fd to the receiver, beside the stream. 1: passed; 0: not now,
+	 * because the receiver has not taken the last one: an event will come; -1: error. */
+	int (*pass)(struct conn *, int fd, struct err *);
+	/* Take a descriptor that the sender has passed. 1: *@fd, which the caller owns; 0: none has
+	 * come, an event will; -1: error. */
+	int (*take)(struct conn *, int *fd, struct err *);
 };
 
 struct conn_ops {

@@ -12,7 +12,8 @@
  *
  * A unix socket comes before the lane. Over it the ends prove to each other that they know the
  * edge's key, and the dialler, who is the sender, passes the descriptors (PROTOCOL.md). Later it
- * carries the bytes that wake an end that sleeps, and its end says that the other process is gone.
+ * carries the bytes that wake an end that sleeps, and descriptors of files; and its end says that
+ * the other process is gone.
  */
 #include <errno.h>
 #include <openssl/crypto.h>
@@ -35,6 +36,8 @@
 #define LEND_LEAST (16u << 10)
 #define LINE       64   /* bytes of a cache line */
 #define WAKE       0xff /* the byte that wakes the other end */
+#define PASSED     0xfe /* by the sender: the byte that has a descriptor */
+#define TAKEN      0xfd /* the receiver's answer */
 
 #define NONCE 16
 #define PROOF 32
@@ -103,14 +106,23 @@ struct conn_shared {
 	                                       * event: the end of what is lent, or any progress if
 	                                       * there was no room */
 	struct published *sent;               /* [REFERENCES] */
-	uint8_t said[4]; /* bytes that the receiver sent over the socket: its answer */
+	uint8_t said[4]; /* bytes that the receiver sent over the socket: its answers */
 	size_t nsaid;
+	bool passed; /* a descriptor that the receiver has not taken, as far as is known */
 	/* the receiver */
 	struct arena_maps *maps;
 	struct arena_map *map;
 	uint64_t taken;       /* references */
 	const uint8_t *bytes; /* what is left of the last one */
 	size_t left;
+	int came;  /* a descriptor that was passed; -1: none */
+	bool lost; /* the kernel has dropped one: this process can have no more */
+};
+
+/* Space for the descriptors of one message. */
+union control {
+	char bytes[CMSG_SPACE(2 * sizeof(int))];
+	struct cmsghdr align;
 };
 
 static struct conn_shared *of(const struct conn *c)
@@ -118,7 +130,39 @@ static struct conn_shared *of(const struct conn *c)
 	return (struct conn_shared *)c;
 }
 
-/* ---- waking ---- */
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* ---- the socket beside the lane ---- */
+
+static int gone(struct err *err)
+{
+	return err_set(err, ERR_PEER_LOST, "the connection was closed");
+}
+
+static int send_all(struct conn_shared *c, const void *buf, size_t n, const int *fds, int nfds,
+                    struct err *err)
+{
+	struct iovec iov = {(void *)buf, n};
+	union control control = {0};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+	if (nfds) {
+		msg.msg_control = control.bytes;
+		msg.msg_controllen = CMSG_SPACE((size_t)nfds * sizeof(int));
+		struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
+		memcpy(CMSG_DATA(h), fds, (size_t)nfds * sizeof(int));
+	}
+	/* The messages are shorter than any socket's buffer. */
+	ssize_t put = io_retry(sendmsg(c->conn.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT));
+	if (put == (ssize_t)n)
+		return 0;
+	return put < 0 ? err_errno(err, ERR_PEER_LOST, "the socket of a memory lane") : gone(err);
+}
 
 static void wake(struct conn_shared *c)
 {
@@ -161,33 +205,73 @@ static bool poll_lane(void *ctx, bool sleeps)
 	return true;
 }
 
-/* Read what the other end has sent over the socket: bytes that wake, and the receiver's answer. */
+/* Read at most @n bytes, and up to two descriptors into @fds (-1: none). */
+static ssize_t receive_bytes(const struct conn_shared *c, void *buf, size_t n, int fds[2])
+{
+	union control control;
+	struct iovec iov = {buf, n};
+	struct msghdr msg = {.msg_iov = &iov,
+	                     .msg_iovlen = 1,
+	                     .msg_control = fds ? control.bytes : NULL,
+	                     .msg_controllen = fds ? sizeof control.bytes : 0};
+	ssize_t got = io_retry(recvmsg(c->conn.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+	struct cmsghdr *h = got > 0 && fds ? CMSG_FIRSTHDR(&msg) : NULL;
+	for (; h; h = CMSG_NXTHDR(&msg, h))
+		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
+			memcpy(fds, CMSG_DATA(h),
+			       least(h->cmsg_len - CMSG_LEN(0), 2 * sizeof(int)));
+	return got;
+}
+
+static void close_fds(const int fds[2])
+{
+	for (int i = 0; i < 2; i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+}
+
+/* A byte beside the lane, which came with the descriptor *@fd (-1: none). */
+static int hear_byte(struct conn_shared *c, uint8_t byte, int *fd, struct err *err)
+{
+	if (byte == WAKE)
+		return 0;
+	if (c->sends && c->nsaid < sizeof c->said) {
+		c->said[c->nsaid++] = byte;
+		return 0;
+	}
+	if (c->sends || byte != PASSED || c->came >= 0 || c->lost)
+		return err_set(err, ERR_INTEGRITY, "unknown byte %u beside a memory lane", byte);
+	c->lost = *fd < 0;
+	c->came = *fd;
+	*fd = -1;
+	return 0;
+}
+
+/* Read what the other end has sent over the socket: bytes that wake, descriptors, and the
+ * receiver's answers. */
 static int hear(struct conn_shared *c, struct err *err)
 {
 	uint8_t bytes[64];
-	while (c->conn.readable) {
-		ssize_t got = io_retry(recv(c->conn.fd, bytes, sizeof bytes, MSG_DONTWAIT));
+	int ret = 0;
+	while (c->conn.readable && ret == 0) {
+		int fds[2] = {-1, -1};
+		const ssize_t got = receive_bytes(c, bytes, sizeof bytes, fds);
+		const bool with = fds[0] >= 0;
 		if (got < 0 && errno != EAGAIN && errno != ECONNRESET)
 			return err_errno(err, ERR_PEER_LOST, "the socket of a memory lane");
 		if (got == 0 || (got < 0 && errno == ECONNRESET))
 			c->conn.hung_up = true;
-		c->conn.readable = false; /* the rest, if any, causes an event */
-		for (ssize_t i = 0; i < got; i++) {
-			if (bytes[i] == WAKE)
-				continue;
-			if (!c->sends || c->nsaid == sizeof c->said)
-				return err_set(err, ERR_INTEGRITY,
-				               "unknown byte %u beside a memory lane", bytes[i]);
-			c->said[c->nsaid++] = bytes[i];
-		}
-		c->conn.readable = got == (ssize_t)sizeof bytes;
+		/* Bytes after a descriptor come with the next call. The rest, if any, causes an
+		 * event. */
+		c->conn.readable = with || got == (ssize_t)sizeof bytes;
+		for (ssize_t i = 0; i < got && ret == 0; i++)
+			ret = hear_byte(c, bytes[i], &fds[0], err);
+		if (ret == 0 && (fds[0] >= 0 || fds[1] >= 0))
+			ret = err_set(err, ERR_INTEGRITY,
+			              "an unknown descriptor beside a memory lane");
+		close_fds(fds);
 	}
-	return 0;
-}
-
-static int gone(struct err *err)
-{
-	return err_set(err, ERR_PEER_LOST, "the connection was closed");
+	return ret;
 }
 
 /* ---- sending ---- */
@@ -243,11 +327,6 @@ static int may_publish(struct conn_shared *c, struct err *err)
 	return 0;
 }
 
-static size_t least(size_t a, size_t b)
-{
-	return a < b ? a : b;
-}
-
 static ssize_t copy_out(struct conn_shared *c, const void *buf, size_t n, struct err *err)
 {
 	int may = may_publish(c, err);
@@ -270,7 +349,7 @@ static ssize_t copy_out(struct conn_shared *c, const void *buf, size_t n, struct
 	return (ssize_t)n;
 }
 
-/* The receiver has one thing to say, at the beginning: the answer to the opening record. */
+/* The receiver says little: the answer to the opening record, and that it took a descriptor. */
 static ssize_t say(struct conn_shared *c, const void *buf, size_t n, struct err *err)
 {
 	ssize_t put = io_retry(send(c->conn.fd, buf, n, MSG_NOSIGNAL | MSG_DONTWAIT));
@@ -421,6 +500,56 @@ static ssize_t shared_read(struct conn *conn, void *buf, size_t n, struct err *e
 	return (ssize_t)done;
 }
 
+/* ---- descriptors of files ---- */
+
+/* Has the receiver taken the last descriptor? 1: yes; 0: not yet; -1: error. */
+static int may_pass(struct conn_shared *c, struct err *err)
+{
+	uint8_t answer;
+	if (!c->passed)
+		return 1;
+	const ssize_t got = listen_to(c, &answer, 1, err);
+	if (got <= 0)
+		return got == CONN_END ? gone(err) : (int)got;
+	if (answer != TAKEN)
+		return err_set(err, ERR_INTEGRITY, "unknown byte %u beside a memory lane", answer);
+	c->passed = false;
+	return 1;
+}
+
+static int shared_pass(struct conn *conn, int fd, struct err *err)
+{
+	static const uint8_t byte = PASSED;
+	struct conn_shared *c = of(conn);
+	const int may = may_pass(c, err);
+	if (may <= 0)
+		return may;
+	/* No more than one is on its way, so the socket has room. */
+	if (send_all(c, &byte, 1, &fd, 1, err) < 0)
+		return -1;
+	c->passed = true;
+	return 1;
+}
+
+static int shared_take(struct conn *conn, int *fd, struct err *err)
+{
+	static const uint8_t taken = TAKEN;
+	struct conn_shared *c = of(conn);
+	if (hear(c, err) < 0)
+		return -1;
+	if (c->lost)
+		return err_set(err, ERR_RESOURCE,
+		               "no file descriptor left: raise the limit (ulimit -n)");
+	if (c->came < 0)
+		return c->conn.hung_up ? gone(err) : 0;
+	const ssize_t put = say(c, &taken, 1, err);
+	if (put <= 0)
+		return (int)put;
+	*fd = c->came;
+	c->came = -1;
+	return 1;
+}
+
 /* ---- the handshake ---- */
 
 static int make_proof(const struct conn_shared *c, const char *whose, uint8_t proof[PROOF],
@@ -466,47 +595,13 @@ static int check_user(const struct conn_shared *c, struct err *err)
 	return 0;
 }
 
-static int send_all(struct conn_shared *c, const void *buf, size_t n, const int *fds, int nfds,
-                    struct err *err)
-{
-	struct iovec iov = {(void *)buf, n};
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control = {0};
-	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
-	if (nfds) {
-		msg.msg_control = control.bytes;
-		msg.msg_controllen = CMSG_SPACE((size_t)nfds * sizeof(int));
-		struct cmsghdr *h = CMSG_FIRSTHDR(&msg);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
-		memcpy(CMSG_DATA(h), fds, (size_t)nfds * sizeof(int));
-	}
-	/* The messages are shorter than any socket's buffer. */
-	ssize_t put = io_retry(sendmsg(c->conn.fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT));
-	if (put == (ssize_t)n)
-		return 0;
-	return put < 0 ? err_errno(err, ERR_PEER_LOST, "the socket of a memory lane") : gone(err);
-}
-
 /* Receive the rest of a message of @n bytes, with up to two descriptors in @fds (-1: none). 1: it
  * is complete; 0: not yet; -1. */
 static int receive(struct conn_shared *c, size_t n, int fds[2], struct err *err)
 {
-	union {
-		char bytes[CMSG_SPACE(2 * sizeof(int))];
-		struct cmsghdr align;
-	} control;
-	struct iovec iov = {c->message + c->have, n - c->have};
-	struct msghdr msg = {.msg_iov = &iov,
-	                     .msg_iovlen = 1,
-	                     .msg_control = fds ? control.bytes : NULL,
-	                     .msg_controllen = fds ? sizeof control.bytes : 0};
 	if (!c->conn.readable)
 		return 0;
-	ssize_t got = io_retry(recvmsg(c->conn.fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC));
+	const ssize_t got = receive_bytes(c, c->message + c->have, n - c->have, fds);
 	if (got < 0 && errno == EAGAIN) {
 		c->conn.readable = false;
 		return 0;
@@ -515,10 +610,6 @@ static int receive(struct conn_shared *c, size_t n, int fds[2], struct err *err)
 		return err_errno(err, ERR_PEER_LOST, "the socket of a memory lane");
 	if (got == 0)
 		return gone(err);
-	for (struct cmsghdr *h = fds ? CMSG_FIRSTHDR(&msg) : NULL; h; h = CMSG_NXTHDR(&msg, h))
-		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
-			memcpy(fds, CMSG_DATA(h),
-			       least(h->cmsg_len - CMSG_LEN(0), 2 * sizeof(int)));
 	c->have += (size_t)got;
 	if (c->have < n)
 		return fds && fds[0] >= 0 ? gone(err) : 0; /* they come with the whole message */
@@ -627,9 +718,7 @@ static int accept_step(struct conn_shared *c, struct err *err)
 		got = -1;
 	if (got > 0)
 		c->stage = STAGE_DONE;
-	for (int i = 0; i < 2; i++)
-		if (fds[i] >= 0)
-			close(fds[i]);
+	close_fds(fds);
 	return got;
 }
 
@@ -653,6 +742,8 @@ static void shared_free(struct conn *conn)
 	if (c->lane)
 		munmap(c->lane, c->lane_bytes);
 	arena_unmap(c->maps, c->map);
+	if (c->came >= 0)
+		close(c->came);
 	OPENSSL_cleanse(c->key, sizeof c->key);
 	free(c->sent);
 	free(c);
@@ -665,6 +756,8 @@ static const struct conn_lending shared_lending = {
         .consumed = shared_consumed,
         .borrow = shared_borrow,
         .give_back = shared_give_back,
+        .pass = shared_pass,
+        .take = shared_take,
 };
 
 static const struct conn_ops shared_ops = {
@@ -689,6 +782,7 @@ static struct conn_shared *shared_new(int fd, struct err *err)
 		return NULL;
 	}
 	c->sent = sent;
+	c->came = -1;
 	c->conn.ops = &shared_ops;
 	c->conn.fd = fd;
 	c->conn.poll = (struct loop_poll){.fn = poll_lane, .ctx = c};

@@ -62,11 +62,12 @@ common_setup() {
 	export COLLCTL_JOIN_TIMEOUT=120s COLLCTL_TIMEOUT=100s
 	export COLLTEST_MARK=$$.$RANDOM.$RANDOM
 	cd "$BATS_TEST_TMPDIR" || return
-	PIDS=() RC=() STARTED=() LOCKS=() TAGS=() STORE='' SECRET='' OTHER='' SERVES=0 ORACLE_CALLS=0
+	PIDS=() RC=() STARTED=() LOCKS=() TAGS=() MOUNTS=() STORE='' SECRET='' OTHER='' SERVES=0 ORACLE_CALLS=0
 }
 
 common_teardown() {
 	end_marked
+	((${#MOUNTS[@]} == 0)) || umount "${MOUNTS[@]}"
 	((${#LOCKS[@]} == 0)) || rm -f "${LOCKS[@]}"
 	[[ -z $OTHER ]] || rm -rf "$OTHER"
 }
@@ -128,6 +129,17 @@ another_user() {
 	chown nobody "$OTHER"
 	AS_OTHER=(env TMPDIR="$OTHER" setpriv --reuid=nobody --regid=nogroup --clear-groups)
 	"${AS_OTHER[@]}" "$OTHER/collctl" --version || skip "nobody can't run a program in /tmp here"
+}
+
+# image KIND FOLDER: mount an empty file system (xfs, btrfs) of 512 MiB at the new FOLDER; skip where that can't be done
+image() {
+	((EUID == 0)) || skip 'only root can mount an image'
+	[[ -x $(command -v "mkfs.$1") ]] || skip "no mkfs.$1 here"
+	mkdir "$2"
+	truncate -s 512M "$2.img"
+	"mkfs.$1" -q "$2.img" >/dev/null
+	mount -o loop "$2.img" "$2" 2>/dev/null || skip "no $1 in a loop device to be had here"
+	MOUNTS+=("$PWD/$2")
 }
 
 # no_sanitizers WHY: skip the test where the binary under test has address or thread sanitizers

@@ -13,7 +13,7 @@
  *   sysfault signal=S K [NAME] -- COMMAND... signal S comes with the K-th
  *   sysfault error=E[*N] K NAME -- COMMAND...
  *                                            the K-th NAME, and N - 1 after it, fails with errno E
- *                                            and has no effect
+ *                                            and has no effect; E 0: it seems to succeed
  *   sysfault short K NAME -- COMMAND...      the K-th NAME (of fd, buffer, length) does half
  *
  * Ends as the command does, by the same signal too. Last the file that SYSFAULT_REPORT names gets a
@@ -23,12 +23,14 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -54,18 +56,32 @@ enum action { COUNT, KILL, SIGNAL, HOLD, DELAY, FAIL, SHORT };
 static const struct {
 	const char *name;
 	long nr;
+	unsigned long request; /* of an ioctl; 0: any */
 } names[] = {
-        {"pwrite64", SYS_pwrite64},     {"pread64", SYS_pread64},
-        {"write", SYS_write},           {"fsync", SYS_fsync},
-        {"close", SYS_close},           {"renameat", SYS_renameat},
-        {"linkat", SYS_linkat},         {"fallocate", SYS_fallocate},
-        {"openat", SYS_openat},         {"sync_file_range", SYS_sync_file_range},
-        {"newfstatat", SYS_newfstatat}, {"connect", SYS_connect},
-        {"accept4", SYS_accept4},       {"sendmsg", SYS_sendmsg},
-        {"recvfrom", SYS_recvfrom},     {"epoll_wait", SYS_epoll_wait},
-        {"epoll_ctl", SYS_epoll_ctl},   {"epoll_create1", SYS_epoll_create1},
-        {"socket", SYS_socket},         {"mmap", SYS_mmap},
-        {"clone3", SYS_clone3},         {"memfd_create", SYS_memfd_create},
+        {"pwrite64", SYS_pwrite64},
+        {"pread64", SYS_pread64},
+        {"write", SYS_write},
+        {"fsync", SYS_fsync},
+        {"close", SYS_close},
+        {"renameat", SYS_renameat},
+        {"linkat", SYS_linkat},
+        {"fallocate", SYS_fallocate},
+        {"openat", SYS_openat},
+        {"sync_file_range", SYS_sync_file_range},
+        {"newfstatat", SYS_newfstatat},
+        {"connect", SYS_connect},
+        {"accept4", SYS_accept4},
+        {"sendmsg", SYS_sendmsg},
+        {"recvfrom", SYS_recvfrom},
+        {"epoll_wait", SYS_epoll_wait},
+        {"epoll_ctl", SYS_epoll_ctl},
+        {"epoll_create1", SYS_epoll_create1},
+        {"socket", SYS_socket},
+        {"mmap", SYS_mmap},
+        {"clone3", SYS_clone3},
+        {"memfd_create", SYS_memfd_create},
+        {"FICLONE", SYS_ioctl, FICLONE},
+        {"FICLONERANGE", SYS_ioctl, FICLONERANGE},
 };
 
 static struct {
@@ -73,6 +89,7 @@ static struct {
 	int error, times, signal, ms;
 	pid_t delayed, alarm;     /* the thread, and the process that ends when it goes on */
 	long k, nr;               /* nr -1: any */
+	unsigned long request;    /* 0: any */
 	long after;               /* calls of any kind from the K-th on */
 	long count, sent, passed; /* passed: calls of any kind after the K-th */
 	int injected;
@@ -82,7 +99,8 @@ static struct {
 static struct {
 	pid_t tid;
 	int inside;
-	int failing; /* errno to put in the result's place */
+	bool replaced; /* the result */
+	int failing;   /* errno to put in its place, or 0 */
 } threads[THREADS];
 
 static int slot(pid_t tid)
@@ -99,7 +117,7 @@ static int slot(pid_t tid)
 		exit(1);
 	}
 	threads[free_slot].tid = tid;
-	threads[free_slot].inside = threads[free_slot].failing = 0;
+	threads[free_slot].inside = threads[free_slot].replaced = 0;
 	return free_slot;
 }
 
@@ -111,11 +129,13 @@ static void usage(void)
 	exit(2);
 }
 
-static long number_of(const char *name)
+static long number_of(const char *name, unsigned long *request)
 {
 	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-		if (strcmp(names[i].name, name) == 0)
+		if (strcmp(names[i].name, name) == 0) {
+			*request = names[i].request;
 			return names[i].nr;
+		}
 	fprintf(stderr, "sysfault: system call '%s' is not in the table\n", name);
 	exit(2);
 }
@@ -155,7 +175,7 @@ static int parse(int argc, char **argv)
 	if (fault.action != COUNT)
 		fault.k = atol(argv[i++]);
 	if (i < argc && strcmp(argv[i], "--") != 0)
-		fault.nr = number_of(argv[i++]);
+		fault.nr = number_of(argv[i++], &fault.request);
 	if (i + 1 >= argc || strcmp(argv[i], "--") != 0)
 		usage();
 	return i + 1;
@@ -205,6 +225,7 @@ static void inject(pid_t pid, pid_t tid, int s, struct user_regs_struct *regs)
 		return;
 	case FAIL: /* no such call has no effect; its result is replaced at the exit */
 		regs->orig_rax = (unsigned long long)-1;
+		threads[s].replaced = true;
 		threads[s].failing = fault.error;
 		ptrace(PTRACE_SETREGS, tid, NULL, regs);
 		return;
@@ -226,7 +247,9 @@ static void at_syscall(pid_t pid, pid_t tid)
 	threads[s].inside = !threads[s].inside;
 	long nr = (long)regs.orig_rax;
 	if (threads[s].inside) {
-		bool counts = fault.nr < 0 || nr == fault.nr, reached = fault.count >= fault.k;
+		bool counts = fault.nr < 0 ||
+		              (nr == fault.nr && (!fault.request || regs.rsi == fault.request));
+		bool reached = fault.count >= fault.k;
 		fault.count += counts;
 		if (fault.injected && counts && --fault.times > 0)
 			inject(pid, tid, s, &regs);
@@ -237,10 +260,10 @@ static void at_syscall(pid_t pid, pid_t tid)
 			inject(pid, tid, s, &regs);
 		return;
 	}
-	if (threads[s].failing) {
+	if (threads[s].replaced) {
 		regs.rax = (unsigned long long)-threads[s].failing;
 		ptrace(PTRACE_SETREGS, tid, NULL, &regs);
-		threads[s].failing = 0;
+		threads[s].replaced = false;
 	}
 	fault.sent += nr == SYS_sendmsg && (long)regs.rax > 0;
 }

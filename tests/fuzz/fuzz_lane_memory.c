@@ -121,7 +121,7 @@ static void turn(void)
 }
 
 /* Send with descriptors. */
-static void pass(int fd, const void *bytes, size_t n, const int *fds, int nfds)
+static ssize_t try_pass(int fd, const void *bytes, size_t n, const int *fds, int nfds)
 {
 	struct iovec iov = {(void *)bytes, n};
 	union {
@@ -138,7 +138,12 @@ static void pass(int fd, const void *bytes, size_t n, const int *fds, int nfds)
 		h->cmsg_len = CMSG_LEN((size_t)nfds * sizeof(int));
 		memcpy(CMSG_DATA(h), fds, (size_t)nfds * sizeof(int));
 	}
-	CHECK(sendmsg(fd, &msg, MSG_NOSIGNAL) == (ssize_t)n);
+	return sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void pass(int fd, const void *bytes, size_t n, const int *fds, int nfds)
+{
+	CHECK(try_pass(fd, bytes, n, fds, nfds) == (ssize_t)n);
 }
 
 /* The descriptor of the lane that a dialler passes. */
@@ -277,8 +282,10 @@ static void scribble(uint8_t *lane)
 static void say(struct ends *e)
 {
 	uint8_t bytes[5] = {WAKE, (uint8_t)byte(), (uint8_t)byte(), WAKE, 0};
+	const int fd = arena_fd(arena), fds[4] = {fd, fd, fd, fd};
+	const unsigned n = byte(), from = n / 5 % 3, nfds = n / 15 % 5;
 	if (e->fd >= 0)
-		(void)send(e->fd, bytes, 1 + byte() % 5, MSG_NOSIGNAL | MSG_DONTWAIT);
+		(void)try_pass(e->fd, bytes + from, 1 + n % (5 - from), fds, (int)nfds);
 }
 
 static void hang_up(struct ends *e)
@@ -288,10 +295,11 @@ static void hang_up(struct ends *e)
 	e->fd = -1;
 }
 
-/* The error of a call that failed. */
+/* The error of a call that failed. ERR_RESOURCE: a descriptor has not come. */
 static bool failed(const struct ends *e, const struct err *err)
 {
-	CHECK(err->code == ERR_INTEGRITY || (err->code == ERR_PEER_LOST && e->fd < 0));
+	CHECK(err->code == ERR_INTEGRITY || err->code == ERR_RESOURCE ||
+	      (err->code == ERR_PEER_LOST && e->fd < 0));
 	CHECK(*err->text && memchr(err->text, 0, sizeof err->text));
 	return true;
 }
@@ -345,6 +353,12 @@ static bool receive(struct ends *e)
 		got = conn_read(e->conn, bytes, n, &err);
 		for (ssize_t i = 0; i < got; i++)
 			CHECK(!e->filled || bytes[i] == IN_RING || bytes[i] == IN_ARENA);
+	} else if (how % 4 == 1) {
+		int fd = -1;
+		got = e->conn->ops->lending->take(e->conn, &fd, &err);
+		CHECK((got == 1) == (fd >= 0 && fcntl(fd, F_GETFD) == FD_CLOEXEC));
+		if (fd >= 0)
+			close(fd);
 	} else {
 		got = e->conn->ops->lending->borrow(e->conn, &p, n, &err);
 		if (got > 0) {
@@ -409,7 +423,10 @@ static bool send_some(struct ends *e, struct sending *s)
 	const struct conn_lending *lending = e->conn->ops->lending;
 	struct err err = {0};
 	size_t n = 1 + (size_t)(number() % ARENA), at = (size_t)(number() % (ARENA - n + 1));
-	bool lends = byte() & 1;
+	const unsigned how = byte();
+	const bool lends = how & 1;
+	if (how % 8 == 6)
+		return lending->pass(e->conn, arena_fd(arena), &err) < 0 && failed(e, &err);
 	if (s->ended)
 		return false;
 	CHECK(lending->reaches(e->conn, windows + at, n));

@@ -6,6 +6,7 @@
 
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/terms.h"
+#include "lib/coll/files/clones.h"
 #include "lib/exec/trace.h"
 #include "lib/job/failed_links.h"
 #include "lib/job/proto.h"
@@ -31,6 +32,8 @@ static const struct {
         {"link", &network_found_message},
         {"terms", &terms_message},
         {"vector", &vector_terms_message},
+        {"clone part", &clone_part_message},
+        {"clone chain", &clone_chain_message},
 };
 #define TABLES (sizeof tables / sizeof *tables)
 

@@ -84,6 +84,74 @@ LANE_TEST(pieces_of_every_size)
 		}
 }
 
+/* ---- descriptors of files ---- */
+
+static int pass(int fd)
+{
+	struct err err = {0};
+	turn();
+	const int ret = s->ops->lending->pass(s, fd, &err);
+	assert_int_equal(err.code, 0);
+	return ret;
+}
+
+/* Returns the descriptor; -1: none has come. */
+static int take_fd(void)
+{
+	struct err err = {0};
+	int fd = -1;
+	turn();
+	const int ret = r->ops->lending->take(r, &fd, &err);
+	assert_int_equal(err.code, 0);
+	assert_int_equal(ret, fd >= 0);
+	return fd;
+}
+
+/* Beside the stream, in any order with the bytes that wake, and one at a time. */
+LANE_TEST(descriptors_are_passed)
+{
+	struct err err = {0};
+	struct stat one, other;
+	uint8_t byte = 7;
+	int fd, lost = -1;
+	open_lane(0);
+	assert_int_equal(take_fd(), -1);
+	for (int i = 0; i < 3; i++) {
+		const int own = i == 1 ? arena_fd(arena) : s->fd;
+		wake(of(s));
+		assert_int_equal(pass(own), 1);
+		wake(of(s));
+		assert_int_equal(pass(own), 0); /* it has not been taken */
+		assert_int_equal(put(&byte, 1), 1);
+		turn();
+		assert_int_equal(get(&byte, 1), 1); /* hears the descriptor, too */
+		wake(of(r));
+		fd = take_fd();
+		assert_true(fd >= 0);
+		assert_int_equal(take_fd(), -1);
+		assert_true(fstat(own, &one) == 0 && fstat(fd, &other) == 0);
+		assert_true(one.st_dev == other.st_dev && one.st_ino == other.st_ino);
+		assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+		close(fd);
+	}
+	/* One that nobody takes is closed with the lane. */
+	assert_int_equal(pass(arena_fd(arena)), 1);
+	turn();
+	assert_int_equal(get(&byte, 1), 0);
+	conn_free(r);
+	r = NULL;
+	turn();
+	FAILS(s->ops->lending->pass(s, arena_fd(arena), &why), ERR_PEER_LOST, "");
+	again();
+	open_lane(0);
+	conn_free(s);
+	s = NULL;
+	turn();
+	FAILS(r->ops->lending->take(r, &lost, &why), ERR_PEER_LOST, "closed");
+	assert_int_equal(lost, -1);
+	(void)err;
+}
+
 LANE_TEST(a_full_table)
 {
 	uint8_t byte;

@@ -717,6 +717,59 @@ static bool receives_on(void)
 	return true;
 }
 
+/* ---- descriptors of files ---- */
+
+/* The bytes @bytes[n], the first @nfds of them with one descriptor each. */
+static void beside(struct conn *from, const uint8_t *bytes, size_t n, size_t nfds)
+{
+	struct err err = {0};
+	const int fds[2] = {arena_fd(arena), arena_fd(arena)};
+	for (size_t i = 0; i < n; i++)
+		assert_int_equal(send_all(of(from), &bytes[i], 1, fds, i < nfds, &err), 0);
+	turn();
+}
+
+LANE_TEST(wrong_descriptors)
+{
+	static const struct {
+		uint8_t bytes[2];
+		size_t n, fds;
+		int code;
+		const char *text;
+	} wrong[] = {
+	        {{PASSED}, 1, 0, ERR_RESOURCE, "no file descriptor left"},
+	        {{WAKE}, 1, 1, ERR_INTEGRITY, "an unknown descriptor"},
+	        {{TAKEN}, 1, 1, ERR_INTEGRITY, "unknown byte 253"},
+	        {{PASSED, PASSED}, 2, 2, ERR_INTEGRITY, "unknown byte 254"},
+	        {{PASSED, PASSED}, 2, 0, ERR_INTEGRITY, "unknown byte 254"},
+	};
+	struct err err = {0};
+	const int two[2] = {arena_fd(arena), arena_fd(arena)}, before = descriptors();
+	const uint8_t passed = PASSED;
+	int fd;
+	for (size_t i = 0; i < LENGTH(wrong); i++) {
+		open_lane(0);
+		beside(s, wrong[i].bytes, wrong[i].n, wrong[i].fds);
+		FAILS(r->ops->lending->take(r, &fd, &why), wrong[i].code, wrong[i].text);
+		again();
+	}
+	open_lane(0);
+	assert_int_equal(send_all(of(s), &passed, 1, two, 2, &err), 0);
+	turn();
+	FAILS(r->ops->lending->take(r, &fd, &why), ERR_INTEGRITY, "an unknown descriptor");
+	again();
+	/* The receiver answers with another byte, passes a descriptor itself, or answers often. */
+	for (size_t i = 0; i < 3; i++) {
+		const uint8_t bytes[] = {i ? PASSED : 7, TAKEN, TAKEN, TAKEN, TAKEN};
+		open_lane(0);
+		assert_int_equal(s->ops->lending->pass(s, arena_fd(arena), &err), 1);
+		beside(r, bytes, i == 2 ? 5 : 1, i == 1);
+		FAILS(s->ops->lending->pass(s, arena_fd(arena), &why), ERR_INTEGRITY, "beside");
+		again();
+	}
+	assert_int_equal(descriptors(), before);
+}
+
 /* Row 85: the words change at any moment, also between two reads of them. */
 LANE_TEST(a_process_that_scribbles)
 {

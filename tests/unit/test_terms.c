@@ -309,8 +309,9 @@ TEST(impossible_rows)
 		struct terms t;
 		struct buf b;
 		buf_init(&b, 4096);
-		buf_put_u64(&b, 0);                     /* divisor */
-		for (int k = 0; k < 2 + 4 + 4 + 4; k++) /* flags, piece, dropped, root */
+		buf_put_u64(&b, 0); /* divisor */
+		for (int k = 0; k < 2 + 4 + 1 + 4 + 4;
+		     k++) /* flags, piece, clones, dropped, root */
 			buf_put_u8(&b, 0);
 		buf_put_u32(&b, 1);
 		buf_put_str(&b, "ring");
@@ -431,6 +432,7 @@ static int one_vector_of(uint32_t piece, const char *algorithm, enum dtype wire,
 	buf_put_u8(&b, 0);
 	buf_put_u8(&b, 0);
 	buf_put_u32(&b, piece);
+	buf_put_u8(&b, 0); /* clones */
 	buf_put_u32(&b, 0);
 	buf_put_u32(&b, 0);
 	buf_put_u32(&b, nvectors);

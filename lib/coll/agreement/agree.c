@@ -422,6 +422,8 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 		ret = note_same_inputs(c, err);
 	if (ret == 0)
 		ret = planner_decide(&c->planner, plan, err);
+	/* The other ranks' parts of the round may come before this rank has adopted the terms. */
+	c->agreed.clones = ret == 0 && c->planner.clones;
 	if (ret == 0)
 		network_notes(c);
 	if (ret == 0)
@@ -547,6 +549,9 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 	scale_weights(a);
 	if (a->piece && !codes_pieces(c->request))
 		return malformed(err, "ROSTER", "piece");
+	a->clones = t->clones;
+	if (a->clones && !planner_may_clone(c->request, a->host))
+		return malformed(err, "ROSTER", "clones");
 	a->dropped = t->dropped;
 	t->dropped = NULL;
 	a->shares = t->shares;

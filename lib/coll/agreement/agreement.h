@@ -85,6 +85,7 @@ struct agreement {
 	                   */
 	bool *dropped;    /* [nclaims]: another rank writes this output (claims.h) */
 	uint32_t nclaims;
+	bool clones; /* ranks of a host compare their outputs, to write them once (clones.h) */
 };
 void agreement_release(struct agreement *);
 

@@ -424,6 +424,8 @@ static int choose_algorithms(struct planner *p, uint64_t *column, const struct p
 		ret = lay_out(p, i, 0, column, &l, err);
 		if (ret == 0)
 			ret = choose_algorithm(p, i, &l.args, plan, err);
+		if (ret == 0)
+			p->bytes += coll_count(&l.args) * dtype_size(p->agreed->vectors[i].dtype);
 		if (ret == 0 && is_weighted(&p->vectors[i]))
 			ret = choose_shares(p, &l.args, err);
 	}
@@ -497,6 +499,15 @@ static bool replicates(const struct planner *p)
 	return same;
 }
 
+bool planner_may_clone(const struct coll_request *r, const int *host)
+{
+	return host && coll_rules(r->kind)->replicated && !request_compares(r) && !r->consolidate &&
+	       !r->have_outer && !r->dry_run;
+}
+
+/* A clone needs a message to each rank of a chain, and the sync of one file after another's. */
+#define CLONE_LEAST (16u << 20)
+
 /* Is the joint operation of all contributions defined? */
 static int check_joint(const struct planner *p, const struct vector *v, struct err *err)
 {
@@ -539,6 +550,8 @@ int planner_decide(struct planner *p, struct plan *plan, struct err *err)
 		ret = choose_windows(p, column, plan, err);
 	if (ret == 0)
 		choose_piece(p, plan);
+	p->clones = planner_may_clone(p->request, plan->host) && replicates(p) &&
+	            p->bytes >= CLONE_LEAST;
 	free(column);
 	return ret;
 }
@@ -567,6 +580,7 @@ void planner_terms(const struct planner *p, int rank, struct view root, struct b
 	                  .weighted = p->weighted,
 	                  .keeps_order = p->keeps_order,
 	                  .piece = p->piece,
+	                  .clones = p->clones,
 	                  .root = root,
 	                  .vectors = vectors,
 	                  .nvectors = (uint32_t)n,

@@ -42,6 +42,8 @@ struct planner {
 	struct network network;
 	uint32_t *shares; /* [size], if an algorithm needs them; else NULL */
 	uint64_t streams; /* the most that a rank requests; 0: automatic */
+	uint64_t bytes;   /* of all vectors */
+	bool clones;      /* as in struct agreement */
 };
 
 /* The caller has set the first five members; what they point to must outlive the planner.
@@ -72,6 +74,10 @@ const struct coll_algorithm *planner_near_choice(const struct planner *, int i,
 
 /* Does request.wire ask for coded pieces, as far as the links are known (after planner_decide)? */
 bool planner_wants_coding(const struct planner *);
+
+/* Can ranks of a host have outputs with the same bytes, that nobody has but for their data?
+ * @host: as in struct agreement. */
+bool planner_may_clone(const struct coll_request *, const int *host);
 
 /* Encode the terms of @rank. @root: the root's offer, or empty. */
 void planner_terms(const struct planner *, int rank, struct view root, struct buf *out);

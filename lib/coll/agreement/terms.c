@@ -29,7 +29,8 @@ MESSAGE(terms, "ROSTER",
 	FIELD(U64, terms, divisor, .fits = wire_is_weight),
 	FIELD(BOOL, terms, weighted),
 	FIELD(BOOL, terms, keeps_order),
-	FIELD(U32, terms, piece, .most = CODED_PIECE_MAX, .fits = is_piece));
+	FIELD(U32, terms, piece, .most = CODED_PIECE_MAX, .fits = is_piece),
+	FIELD(BOOL, terms, clones));
 
 MESSAGE(vector_terms, "ROSTER",
 	FIELD(TEXT, vector_terms, algorithm),

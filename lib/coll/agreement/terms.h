@@ -25,6 +25,7 @@ struct terms {
 	bool weighted;
 	bool keeps_order;
 	uint32_t piece;   /* as in struct agreement */
+	bool clones;      /* as in struct agreement */
 	bool *dropped;    /* [terms_form.nclaims] */
 	struct view root; /* the root's offer (offer_content_get), or empty */
 	struct vector_terms *vectors;

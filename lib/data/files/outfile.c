@@ -383,6 +383,12 @@ static int allocate_range(void *file, uint64_t offset, uint64_t bytes, struct er
 	return f->unallocated ? 0 : allocate_at(f, 0, offset, bytes, err);
 }
 
+int outfile_allocate(struct outfile *f, uint64_t size, struct err *err)
+{
+	f->size = size;
+	return allocate(f, 0, size, err);
+}
+
 int outfile_make_sparse(struct outfile *f, uint64_t size, const struct sparse *data,
                         struct err *err)
 {

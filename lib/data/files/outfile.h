@@ -109,6 +109,16 @@ int outfile_set_time(struct outfile *f, struct timespec modified, struct err *er
 /* Create an unnamed file for temporary data, in the folder of spools (spool.h). It may be written
  * and read, but not sealed or committed. @name: for messages. */
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err);
+/* Allocate a file that was opened with size 0, and give it @size bytes. */
+int outfile_allocate(struct outfile *f, uint64_t size, struct err *err);
+/* Can the file system of the file, which is empty, make a file a clone of another: share its blocks
+ * until one of the two is changed? */
+bool outfile_may_clone(const struct outfile *f);
+/* Make the file, which was opened with size 0, a clone of the file @from of @size bytes, whose data
+ * are @data. If that fails, copy the data; *@error: why, errno; 0: it is a clone. Ends early as
+ * offload_stopped says. */
+int outfile_clone(struct outfile *f, int from, uint64_t size, const struct sparse *data, int *error,
+                  struct err *err);
 /* Allocate @bytes in a file whose size was not known, so that it was opened with size 0; the caller
  * writes it by f->fd. */
 int outfile_reserve(struct outfile *f, uint64_t bytes, struct err *err);

@@ -1,6 +1,6 @@
-/* Shared by the files of the outfile: outfile.c, outfile_link.c, whose outputs are links, and
- * outfile_staged.c, whose outputs are created at the end. They return 0, or -1 with ERR_OUTPUT or
- * ERR_RESOURCE. */
+/* Shared by the files of the outfile: outfile.c; outfile_link.c, whose outputs are links;
+ * outfile_staged.c, whose outputs are created at the end; and outfile_clone.c, whose outputs are
+ * clones. They return 0, or -1 with ERR_OUTPUT or ERR_RESOURCE. */
 #ifndef COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
 #define COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
 
@@ -28,6 +28,9 @@ int outfile_open_named(struct outfile *f, struct err *err);
 /* Link the file @from (relative to @dir) to a temporary name, likewise. */
 int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, char **name,
                     struct err *err);
+/* Copy the first f->size bytes of the file @from, whose data are @data. Ends early as
+ * offload_stopped says. */
+int outfile_copy(struct outfile *f, int from, const struct sparse *data, struct err *err);
 /* Report by errno a failed write or allocation, with the file size limit if there is one. */
 int outfile_write_error(const struct outfile *f, const char *what, struct err *err);
 /* "/proc/self/fd/N" */

@@ -7,8 +7,6 @@
 #include "lib/base/io.h"
 #include "lib/data/files/outfile_internal.h"
 
-#define COPY_BYTES (256u << 10)
-
 static int make_symlink(struct outfile *f, const char *name, void *ctx)
 {
 	(void)ctx;
@@ -50,21 +48,7 @@ int outfile_open_link(struct outfile *f, const char *path, size_t top, const cha
 	return ret;
 }
 
-static int copy_bytes(const struct outfile *f, int from, uint64_t size, struct err *err)
-{
-	char *buf = err_malloc(COPY_BYTES, "staging", err);
-	int ret = buf ? 0 : -1;
-	for (uint64_t at = 0, n; ret == 0 && at < size; at += n) {
-		n = size - at < COPY_BYTES ? size - at : COPY_BYTES;
-		if (pread_full(from, buf, n, at) != (ssize_t)n)
-			ret = err_errno(err, ERR_OUTPUT, "%s: cannot read the file to link to",
-			                f->path);
-		else if (pwrite_all(f->fd, buf, n, at) < 0)
-			ret = outfile_write_error(f, "cannot write", err);
-	}
-	free(buf);
-	return ret;
-}
+static const struct sparse no_holes;
 
 /* Make it a copy of the file @from, with the same attributes. */
 static int copy(struct outfile *f, int from, struct err *err)
@@ -76,7 +60,7 @@ static int copy(struct outfile *f, int from, struct err *err)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the file to link to",
 		                 f->path);
 	f->size = (uint64_t)st.st_size;
-	if (copy_bytes(f, from, f->size, err) || outfile_set_mode(f, st.st_mode & 0777, err) ||
+	if (outfile_copy(f, from, &no_holes, err) || outfile_set_mode(f, st.st_mode & 0777, err) ||
 	    outfile_set_time(f, st.st_mtim, err))
 		return -1;
 	return f->sync && io_retry(fsync(f->fd))

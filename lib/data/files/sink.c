@@ -24,50 +24,6 @@
 #include "lib/data/files/staging.h"
 #include "lib/data/files/target.h"
 
-struct sink_file {
-	char *path;
-	size_t top; /* as for beneath_open */
-	struct sink_attributes attributes;
-	bool is_stdout;
-	bool is_index;       /* of a set that is read from its folder */
-	bool dropped;        /* another rank writes it */
-	bool exists;         /* sink_check has found a file to replace */
-	bool fresh;          /* sink_expect_none */
-	int named_by;        /* that rank */
-	bool own;            /* the file at path already has the bytes to write (sink_leave_own) */
-	int own_fd;          /* that file; -1: it is not open */
-	bool equal;          /* sink_keep */
-	int part;            /* descriptor of the part, until sink_open; -1 */
-	const char *no_part; /* sink_resume: why sink_open has opened no part; NULL: it has */
-	int to;              /* sink_link: that file; -1 */
-	const char *points_to;     /* of a symbolic link; NULL: it is a file */
-	bool linked;               /* another file is a link to it */
-	bool staged;               /* its bytes are in sink.staging, */
-	uint64_t at;               /* from here on */
-	const struct sparse *data; /* sink_set_data; NULL: there are no holes */
-	void *head;
-	size_t head_len;
-	uint64_t size;
-	struct outfile out; /* stdout's is a spool */
-	bool packed;        /* an archive with these members */
-	struct archive archive;
-	struct outfile spool; /* the members, until they are packed into .out */
-};
-
-struct sink {
-	bool sync, force, committed;
-	bool resume;              /* sink_resume */
-	bool symlinks;            /* sink_replace_symlinks */
-	bool complete;            /* sink_commit has placed all files */
-	_Atomic uint64_t written; /* by sink_pwrite */
-	struct sink_file *files;
-	int nfiles;
-	struct sink_folder *folders; /* folders to create, in this order */
-	int nfolders;
-	struct names_taken taken; /* by the files that sink_open or sink_check has looked at */
-	struct staging staging;   /* of many small files */
-};
-
 struct sink *sink_new(bool sync, bool force, struct err *err)
 {
 	struct sink *s = err_calloc(1, sizeof *s, "the outputs", err);
@@ -117,22 +73,10 @@ static bool in_one_folder(const char *a, const char *b)
 	return n == (size_t)(path_name(b) - b) && memcmp(a, b, n) == 0;
 }
 
-/* Is the file at the path left as it is? */
-static bool is_kept(const struct sink_file *f)
-{
-	return f->own || f->equal;
-}
-
-/* Is it a hard or symbolic link, which the sink makes when it is sealed? */
-static bool is_link(const struct sink_file *f)
-{
-	return f->to >= 0 || f->points_to;
-}
-
 /* Does another rank make the link? */
 static bool is_others_link(const struct sink_file *f)
 {
-	return is_link(f) && f->dropped;
+	return sink_is_link(f) && f->dropped;
 }
 
 /* May a file replace a symbolic link, and a link a file? Where the user has chosen the name,
@@ -147,10 +91,10 @@ static bool forces(const struct sink *s, const struct sink_file *f)
 static bool is_small(const struct sink *s, const struct sink_file *f)
 {
 	return f->top && f->size <= STAGED_MOST && !f->head_len && !s->resume && !f->linked &&
-	       !is_link(f) && !f->data && !is_kept(f);
+	       !sink_is_link(f) && !f->data && !sink_keeps(f);
 }
 
-static bool stages(const struct sink *s)
+bool sink_stages(const struct sink *s)
 {
 	int n = 0;
 	for (int i = 0; i < s->nfiles && n < STAGED_FROM; i++)
@@ -161,7 +105,7 @@ static bool stages(const struct sink *s)
 /* One per file that is not staged, and one per folder; an archive has two more for its members. */
 int sink_descriptors(const struct sink *s)
 {
-	const bool staged = stages(s);
+	const bool staged = sink_stages(s);
 	int n = 1 + 2 * staged; /* a folder's, before it is found to be open already; the staging,
 	                           and a file that is made of it */
 
@@ -171,7 +115,7 @@ int sink_descriptors(const struct sink *s)
 		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
 		if (staged && is_small(s, f))
 			n += !shares && !f->dropped;
-		else if (!is_kept(f) && !is_others_link(f))
+		else if (!sink_keeps(f) && !is_others_link(f))
 			n += 1 + !shares + 2 * f->packed - (f->part >= 0);
 	}
 	return n;
@@ -418,7 +362,8 @@ void sink_resume(struct sink *s)
  * has there. */
 static bool has_part(const struct sink *s, const struct sink_file *f)
 {
-	return s->resume && !f->is_stdout && !f->dropped && !f->packed && !is_link(f) && !f->data;
+	return s->resume && !f->is_stdout && !f->dropped && !f->packed && !sink_is_link(f) &&
+	       !f->data;
 }
 
 int sink_open_part(struct sink *s, int file)
@@ -546,7 +491,7 @@ static bool has_link(struct sink *s, const struct sink_file *f)
 {
 	if (f->points_to)
 		return has_target(f);
-	const int fd = is_kept(&s->files[f->to]) ? sink_open_old(s, f->to) : -1;
+	const int fd = sink_keeps(&s->files[f->to]) ? sink_open_old(s, f->to) : -1;
 	struct stat st;
 	const bool same = fd >= 0 && fstat(fd, &st) == 0 && is_same(f, &st);
 	if (fd >= 0)
@@ -566,7 +511,7 @@ static int open_link(struct sink *s, int file, struct err *err)
 static int stage(struct sink *s, struct err *err)
 {
 	const struct sink_file *first = NULL;
-	const bool any = stages(s);
+	const bool any = sink_stages(s);
 	for (int i = 0; any && i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
 		if (!is_small(s, f))
@@ -592,7 +537,7 @@ static int create(const struct sink *s, struct sink_file *f, struct err *err)
 {
 	const int part = f->part;
 	const bool sync = s->sync && !f->dropped;
-	const uint64_t size = f->data ? 0 : f->size;
+	const uint64_t size = f->data || s->deferred ? 0 : f->size;
 	f->part = -1;
 	if (has_part(s, f))
 		return outfile_open_part(&f->out, f->path, f->top, f->size, sync, forces(s, f),
@@ -601,7 +546,7 @@ static int create(const struct sink *s, struct sink_file *f, struct err *err)
 	            ? outfile_open_aside(&f->out, f->path, f->top, size, err)
 	            : outfile_open_below(&f->out, f->path, f->top, size, sync, forces(s, f), err))
 		return -1;
-	return f->data ? outfile_make_sparse(&f->out, f->size, f->data, err) : 0;
+	return f->data && !s->deferred ? outfile_make_sparse(&f->out, f->size, f->data, err) : 0;
 }
 
 static int open_target(struct sink *s, int file, struct err *err)
@@ -609,12 +554,12 @@ static int open_target(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
 		return outfile_spool(&f->out, "stdout", f->size, err);
-	f->equal = is_link(f) && has_link(s, f);
+	f->equal = sink_is_link(f) && has_link(s, f);
 	if (f->equal)
 		return 0;
 	if (check_fresh(s, f, err) || check_kind(s, f, err))
 		return -1;
-	if (is_link(f))
+	if (sink_is_link(f))
 		return open_link(s, file, err);
 	if (f->staged && f->dropped)
 		return 0;
@@ -701,7 +646,7 @@ static int check_room(const struct sink *s, struct err *err)
 		const struct sink_file *f = &s->files[i];
 		if (f->staged && !f->dropped)
 			ret = add_staged(s, i, &staged, &room, err);
-		else if (!is_kept(f) && f->out.unallocated)
+		else if (!sink_keeps(f) && f->out.unallocated)
 			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
 	}
 	if (ret == 0)
@@ -722,12 +667,26 @@ int sink_open(struct sink *s, struct err *err)
 		return -1;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
-		if (is_kept(f) || is_others_link(f))
+		if (sink_keeps(f) || is_others_link(f))
 			continue;
 		if (check_top(s, i, err) || open_target(s, i, err) ||
-		    (f->head_len && outfile_pwrite(&f->out, f->head, f->head_len, 0, err)) ||
+		    (f->head_len && !s->deferred &&
+		     outfile_pwrite(&f->out, f->head, f->head_len, 0, err)) ||
 		    (f->packed && open_members(s, f, err)))
 			return lacking(s, err);
+	}
+	return s->deferred ? 0 : check_room(s, err);
+}
+
+int sink_fill(struct sink *s, struct err *err)
+{
+	for (int i = 0; i < s->nfiles; i++) {
+		struct sink_file *f = &s->files[i];
+		if (!sink_is_link(f) &&
+		    ((f->data ? outfile_make_sparse(&f->out, f->size, f->data, err)
+		              : outfile_allocate(&f->out, f->size, err)) ||
+		     outfile_pwrite(&f->out, f->head, f->head_len, 0, err)))
+			return -1;
 	}
 	return check_room(s, err);
 }
@@ -766,13 +725,13 @@ static int compare_names(struct sink *s, int file, struct err *err)
 static int check_file(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
-	if (is_kept(f) || f->is_stdout || (f->top && f->dropped))
+	if (sink_keeps(f) || f->is_stdout || (f->top && f->dropped))
 		return 0;
 	if (is_in_absent(s, f->path))
 		return compare_names(s, file, err);
 	if (check_top(s, file, err))
 		return -1;
-	f->equal = is_link(f) && has_link(s, f);
+	f->equal = sink_is_link(f) && has_link(s, f);
 	if (f->equal)
 		return 0;
 	if (check_fresh(s, f, err) || check_kind(s, f, err))
@@ -797,11 +756,11 @@ int sink_check(struct sink *s, struct err *err)
 
 int sink_room(const struct sink *s, struct room *room, struct err *err)
 {
-	const bool staged = stages(s);
+	const bool staged = sink_stages(s);
 	int ret = 0;
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
-		if (is_kept(f) || f->is_stdout)
+		if (sink_keeps(f) || f->is_stdout)
 			continue;
 		const uint64_t bytes = staged && is_small(s, f) ? f->size + blocks(f) : needs(f);
 		ret = f->out.dirfd >= 0 && f->out.path
@@ -853,7 +812,7 @@ int sink_pwrite(struct sink *s, int file, const void *buf, size_t bytes, uint64_
 {
 	const struct sink_file *f = &s->files[file];
 	struct writing w = {content(s, file), buf, pos};
-	if (is_kept(f)) /* it already has these bytes */
+	if (sink_keeps(f) || s->awaits) /* it has these bytes, or will have them */
 		return 0;
 	if (f->staged ? staging_pwrite(&s->staging, buf, bytes, f->at + pos, err)
 	    : f->data ? sparse_visit(f->data, pos, bytes, write_range, &w, err)
@@ -900,7 +859,7 @@ static int pack(struct sink_file *f, struct err *err)
 /* Does this rank rename this file? */
 static bool is_placed(const struct sink_file *f)
 {
-	return !f->is_stdout && !f->dropped && !is_kept(f);
+	return !f->is_stdout && !f->dropped && !sink_keeps(f);
 }
 
 void sink_set_index(struct sink *s, int file)
@@ -948,8 +907,8 @@ struct sink_progress sink_progress(const struct sink *s)
 
 bool sink_writes(const struct sink *s)
 {
-	for (int i = 0; i < s->nfiles; i++)
-		if (!s->files[i].dropped && !is_kept(&s->files[i]))
+	for (int i = 0; i < s->nfiles && !s->awaits; i++)
+		if (!s->files[i].dropped && !sink_keeps(&s->files[i]))
 			return true;
 	return false;
 }
@@ -974,8 +933,8 @@ static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
 	if (f->points_to)
 		return seal_symlink(f, err);
 	const struct sink_file *to = &s->files[f->to];
-	const int old = is_kept(to) ? sink_open_old(s, f->to) : -1;
-	if (is_kept(to) && old < 0)
+	const int old = sink_keeps(to) ? sink_open_old(s, f->to) : -1;
+	if (sink_keeps(to) && old < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot link it to %s", f->path, to->path);
 	const int ret = outfile_seal_link(&f->out, old < 0 ? to->out.fd : old, err);
 	if (old >= 0)
@@ -1019,7 +978,7 @@ int sink_seal(struct sink *s, struct err *err)
 			return -1;
 		if (!is_placed(f))
 			continue;
-		if (is_link(f)) {
+		if (sink_is_link(f)) {
 			if (seal_link(s, f, err))
 				return -1;
 			continue;
@@ -1078,7 +1037,7 @@ static void undo_all(struct sink *s, struct err *err)
 /* Remove the part of a file that was left as it is, or that is a link. */
 static void remove_part(const struct sink *s, struct sink_file *f)
 {
-	if (s->resume && is_link(f) && !f->dropped)
+	if (s->resume && sink_is_link(f) && !f->dropped)
 		f->part = outfile_find_part(f->path, f->top, s->force);
 	if (f->part >= 0)
 		outfile_remove_part(f->path, f->top, s->force, f->part);

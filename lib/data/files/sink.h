@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "lib/base/err.h"
+#include "lib/base/xxh3.h"
 #include "lib/data/dataset/dataset.h"
 #include "lib/data/files/room.h"
 #include "lib/data/files/sparse.h"
@@ -148,6 +149,34 @@ enum sink_fate sink_fate(const struct sink *, int file);
 /* Create all files, allocate their bytes and write their headers. ERR_USAGE: two outputs are the
  * same file, also by different paths. */
 int sink_open(struct sink *, struct err *err);
+
+/*
+ * Clones: another sink of this machine has files with the same bytes on the same file system. This
+ * one makes its files clones of those (outfile_clone) instead of writing them:
+ *
+ *     sink_defer -> open -> sink_await_clones -> sink_clone each -> seal
+ *     sink_defer -> open -> sink_fill -> pwrite ... (it is written after all)
+ */
+
+/* Before sink_open: can the files be clones? Not stdout, archives, files that are left as they are,
+ * and parts. */
+bool sink_may_clone(const struct sink *);
+/* Before sink_open: create the files empty. */
+void sink_defer(struct sink *);
+/* Allocate the bytes of these files, and write their heads. */
+int sink_fill(struct sink *, struct err *err);
+/* Are all files on one file system, which has clones? *@dev: it. They are empty. */
+bool sink_has_clones(const struct sink *, dev_t *dev);
+/* Add to @hash what the files have besides what sink_pwrite writes. */
+void sink_hash(const struct sink *, XXH3_state_t *hash);
+/* From now on sink_pwrite writes nothing. */
+void sink_await_clones(struct sink *);
+/* The descriptor of a file, owned by the sink; -1: it is a link. */
+int sink_descriptor(const struct sink *, int file);
+/* Make the file a clone of @from, which another rank has passed, or a copy: *@error as of
+ * outfile_clone. ERR_INTEGRITY: @from is no regular file of the same size and file system. */
+int sink_clone(struct sink *, int file, int from, int *error, struct err *err);
+
 /* Thread-safe for different ranges. */
 int sink_pwrite(struct sink *, int file, const void *buf, size_t bytes, uint64_t pos, struct err *);
 int sink_pread(struct sink *, int file, void *buf, size_t bytes, uint64_t pos, struct err *err);

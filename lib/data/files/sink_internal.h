@@ -1,13 +1,19 @@
-/* Shared by the files of the sink: sink.c creates, writes and renames files; sink_like.c and the
- * formats' files determine the files of an output and their contents. */
+/* Shared by the files of the sink: sink.c creates, writes and renames files, sink_clone.c makes
+ * them clones; sink_like.c and the formats' files determine the files of an output and their
+ * contents. */
 #ifndef COLLCTL_DATA_FILES_SINK_INTERNAL_H
 #define COLLCTL_DATA_FILES_SINK_INTERNAL_H
 
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "lib/base/err.h"
+#include "lib/data/files/names_taken.h"
+#include "lib/data/files/outfile.h"
 #include "lib/data/files/sink.h"
+#include "lib/data/files/sink_folder.h"
+#include "lib/data/files/staging.h"
 #include "lib/data/formats/npz.h"
 
 /* A tensor as an array of @format in a separate file. */
@@ -52,5 +58,68 @@ void archive_release(struct archive *);
 /* Add a file that is written as the members of *@a. The sink takes ownership of *@a, also on
  * failure. Returns the file's index, or -1. */
 int sink_add_archive(struct sink *, const char *path, struct archive *a, struct err *err);
+
+/* The state: sink.c and sink_clone.c use it. */
+
+struct sink_file {
+	char *path;
+	size_t top; /* as for beneath_open */
+	struct sink_attributes attributes;
+	bool is_stdout;
+	bool is_index;       /* of a set that is read from its folder */
+	bool dropped;        /* another rank writes it */
+	bool exists;         /* sink_check has found a file to replace */
+	bool fresh;          /* sink_expect_none */
+	int named_by;        /* that rank */
+	bool own;            /* the file at path already has the bytes to write (sink_leave_own) */
+	int own_fd;          /* that file; -1: it is not open */
+	bool equal;          /* sink_keep */
+	int part;            /* descriptor of the part, until sink_open; -1 */
+	const char *no_part; /* sink_resume: why sink_open has opened no part; NULL: it has */
+	int to;              /* sink_link: that file; -1 */
+	const char *points_to;     /* of a symbolic link; NULL: it is a file */
+	bool linked;               /* another file is a link to it */
+	bool staged;               /* its bytes are in sink.staging, */
+	uint64_t at;               /* from here on */
+	const struct sparse *data; /* sink_set_data; NULL: there are no holes */
+	void *head;
+	size_t head_len;
+	uint64_t size;
+	struct outfile out; /* stdout's is a spool */
+	bool packed;        /* an archive with these members */
+	struct archive archive;
+	struct outfile spool; /* the members, until they are packed into .out */
+};
+
+struct sink {
+	bool sync, force, committed;
+	bool resume;              /* sink_resume */
+	bool symlinks;            /* sink_replace_symlinks */
+	bool deferred;            /* sink_defer */
+	bool awaits;              /* sink_await_clones */
+	bool complete;            /* sink_commit has placed all files */
+	_Atomic uint64_t written; /* by sink_pwrite */
+	struct sink_file *files;
+	int nfiles;
+	struct sink_folder *folders; /* folders to create, in this order */
+	int nfolders;
+	struct names_taken taken; /* by the files that sink_open or sink_check has looked at */
+	struct staging staging;   /* of many small files */
+};
+
+/* Is the file at the path left as it is? */
+static inline bool sink_keeps(const struct sink_file *f)
+{
+	return f->own || f->equal;
+}
+
+/* Is it a hard or symbolic link, which the sink makes when it is sealed? */
+static inline bool sink_is_link(const struct sink_file *f)
+{
+	return f->to >= 0 || f->points_to;
+}
+
+/* Are many small files staged? */
+bool sink_stages(const struct sink *);
 
 #endif
