@@ -31,6 +31,7 @@
 #include "cmd/run/run_internal.h"
 #include "cmd/run/run_rank.h"
 #include "cmd/text/bar.h"
+#include "cmd/text/progress.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/private.h"
@@ -149,6 +150,7 @@ static int check_collective(struct run *r, bool *json, struct err *err)
 	const struct command *cmd = parse_collective(&o, r, r->argc, argv, err);
 	*json |= o.json;
 	r->silence = find_silence(&o);
+	r->bars = progress_has_bar(&o) && r->o->verbose >= 0 && !getenv("COLLCTL_PROGRESS");
 	r->writes = cmd && (command_groups(cmd) & FOR_OUTPUT) && !o.request.dry_run;
 	if (o.help && !err->code)
 		options_help(cmd, stdout);

@@ -50,6 +50,7 @@ struct run {
 	char **argv; /* of collctl_main, or of the program */
 	bool program;
 	bool writes; /* a collective that writes files */
+	bool bars;   /* a collective that shows a bar */
 	bool json;   /* a collective with --json, before or after `run` */
 	pid_t self;
 

@@ -385,11 +385,56 @@ static bool took_signal(struct run *r)
 	return r->signal;
 }
 
+/* ---- the bar, while hosts have not answered ---- */
+
+#define SHOW_FIRST (500 * NS_PER_MS)
+#define SHOW_NEXT  (200 * NS_PER_MS)
+
+struct missing {
+	int64_t due; /* clock_ns() of the next bar; INT64_MAX: none, until a host answers */
+	int shown;   /* ranks that were missing in the last; 0: there is none */
+};
+
+static void show_missing(const struct run *r, const struct greeting *greetings, int missing)
+{
+	char text[BAR_MAX];
+	const char *last = "";
+	size_t at = (size_t)snprintf(text, sizeof text,
+	                             "run  %d of %d ranks started, missing: ", r->size - missing,
+	                             r->size);
+	for (int i = 0; i < r->size && at < sizeof text; i++) {
+		const char *host = r->ranks[i].host;
+		if (greetings[i].done || strcmp(host, last) == 0)
+			continue;
+		at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", *last ? ", " : "",
+		                       host);
+		last = host;
+	}
+	bar_draw(text);
+}
+
+/* So many ranks are missing. Returns the milliseconds until the next call, at most @left. */
+static int look_at_missing(struct missing *m, const struct run *r, const struct greeting *greetings,
+                           int missing, int left)
+{
+	if (!r->bars)
+		return left;
+	if (m->due == INT64_MAX && missing != m->shown)
+		m->due = clock_ns() + SHOW_NEXT;
+	if (clock_ns() >= m->due) {
+		show_missing(r, greetings, missing);
+		*m = (struct missing){INT64_MAX, missing};
+	}
+	const int next = m->due == INT64_MAX ? left : clock_ms_until(m->due);
+	return next < left ? next : left;
+}
+
 /* Send each host what it gets, and wait until it has answered, as @look finds, or has failed. -1: a
  * signal has come, or *err. */
 static int converse(struct run *r, struct greeting *greetings, look_fn *look, struct err *err)
 {
 	const int64_t until = clock_ns() + REMOTE_GREETING;
+	struct missing missing = {.due = clock_ns() + SHOW_FIRST};
 	struct pollfd *p = err_calloc(2 * (size_t)r->size + 1, sizeof *p, "the hosts", err);
 	if (!p)
 		return -1;
@@ -407,7 +452,8 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 			break;
 		p[2 * r->size] = (struct pollfd){r->signals, POLLIN, 0};
 		const int left = clock_ms_until(until);
-		if (poll(p, 2 * (nfds_t)r->size + 1, left) < 0) {
+		const int wait = look_at_missing(&missing, r, greetings, waiting, left);
+		if (poll(p, 2 * (nfds_t)r->size + 1, wait) < 0) {
 			if (errno == EINTR)
 				continue;
 			err_errno(err, ERR_RESOURCE, "the hosts");
@@ -428,6 +474,7 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 			}
 		}
 	}
+	bar_clear();
 	free(p);
 	return r->signal || err->code ? -1 : 0;
 }

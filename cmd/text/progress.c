@@ -94,6 +94,11 @@ static void tick(void *ctx)
 
 /* ---- public functions ---- */
 
+bool progress_has_bar(const struct options *o)
+{
+	return mode_of(o) == PROGRESS_BAR;
+}
+
 void progress_start(struct progress *p, const struct options *o, const char *what,
                     struct loop *loop, progress_look *look, void *ctx)
 {

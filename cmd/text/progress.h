@@ -47,6 +47,8 @@ struct progress {
 	int slowest_rank;
 };
 
+/* Will a command with these options show a bar? */
+bool progress_has_bar(const struct options *);
 /* @what, @ctx and @loop (NULL: progress_step is called) must live until progress_stop. */
 void progress_start(struct progress *, const struct options *, const char *what, struct loop *loop,
                     progress_look *look, void *ctx);

@@ -97,6 +97,14 @@ takes_job() {
 	run ! over lie liar,honest -- barrier --join-timeout 3s
 }
 
+@test "a terminal shows which hosts have not answered" {
+	stand_in slow <<<'[ "$1" != late ] || exec sleep 10000; exec sh -c "$2"'
+	on_terminal 'missing: late' 80 "$COLLCTL" run --ssh "$PWD/slow" -H 127.0.0.1,late --remote-path "$COLLCTL" -- barrier
+	assert_failure 130
+	assert_line -n 0 --partial 'run  1 of 2 ranks started, missing: late'
+	refute_line --regexp '^run ' # nothing of it stands on the screen
+}
+
 @test "64: a host that ends after its hello, while another one has not answered" {
 	stand_in lie <<-END
 		if [ "\$1" = early ]; then
