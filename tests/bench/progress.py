@@ -17,7 +17,7 @@ import time
 RANKS = 4
 COLLCTL = os.environ.get("COLLCTL", "build/collctl")
 ALLREDUCE = ["allreduce", "--op", "avg", "in.{rank}.safetensors", "-o", "out.{rank}.safetensors", "--force"]
-BROADCAST = ["broadcast", "--raw-file", "in.0.safetensors", "-o", "copy.{rank}/", "--force"]
+BROADCAST = ["broadcast", "--raw-file", "in.0.safetensors", "-o", "copy.{rank}", "--force"]
 CASES = {
     "memory": ALLREDUCE + ["--insecure"],
     "tls": ALLREDUCE + ["--lanes", "tcp"],
@@ -105,8 +105,6 @@ def main():
     with tempfile.TemporaryDirectory(prefix="collctl-bench-", dir=args.folder) as folder:
         os.chdir(folder)
         make_inputs(args.mib)
-        for rank in range(RANKS):
-            os.mkdir(f"copy.{rank}")
         for name in args.cases or CASES:
             if name == "update":
                 record(BROADCAST)
