@@ -31,6 +31,12 @@ uint64_t budget_turning(uint64_t memory)
 	return memory / 2;
 }
 
+uint64_t budget_lists(uint64_t memory)
+{
+	const uint64_t least = 4u << 20;
+	return memory / 4 > least ? memory / 4 : least;
+}
+
 uint64_t budget_with_devices(uint64_t memory, uint64_t pinned, uint64_t device_memory)
 {
 	const uint64_t third = pinned < memory ? (memory - pinned) / 3 : 0;

@@ -13,9 +13,11 @@
 #include <stdint.h>
 
 /* The share for the buffers of all connections (@coded: half of it); the share for the conversion
- * from Fortran order. */
+ * from Fortran order; the share for what the ranks tell of their files before data move, at least
+ * 4 MiB. */
 uint64_t budget_connections(uint64_t memory, bool coded);
 uint64_t budget_turning(uint64_t memory);
+uint64_t budget_lists(uint64_t memory);
 
 /*
  * The memory that a rank with devices offers (intent.memory). The planner chooses windows by the

@@ -111,6 +111,40 @@ TEST(a_root_that_plans_is_sent_no_files)
 	assert_false(terms_form_of(&gather, 2, SIZE, 1, 0, 0).gathered);
 }
 
+/* A list of files that take more memory than there is for those of all ranks. */
+static struct file_list long_list(int n)
+{
+	struct file_list l = {.format = &format_raw, .tree = true, .folder = true};
+	l.files = calloc((size_t)n, sizeof *l.files);
+	assert_non_null(l.files);
+	for (l.nfiles = 0; l.nfiles < n; l.nfiles++)
+		assert_non_null(l.files[l.nfiles].name = strdup("a name of a file"));
+	return l;
+}
+
+TEST(lists_of_gathered_files_are_limited_by_memory)
+{
+	static const int n = (5 << 20) / (int)sizeof(struct listed_file) / SIZE;
+	for (int enough = 0; enough < 2; enough++) {
+		struct err err = {0};
+		struct rank_files files[SIZE] = {0};
+		struct world w;
+		begin(&w, (struct coll_request){.kind = COLL_GATHER, .files.raw_file = true},
+		      DTYPE_U8, same);
+		w.request.settings.memory = enough ? 64u << 20 : 64u << 10;
+		for (int r = 0; r < SIZE; r++) {
+			files[r].files = long_list(n);
+			w.offers[r].content.gathered = &files[r];
+		}
+		assert_int_equal(decide(&w, &err), enough ? 0 : -1);
+		assert_int_equal(err.code, enough ? 0 : ERR_RESOURCE);
+		assert_true(enough || strstr(err.text, "give more --memory"));
+		for (int r = 0; r < SIZE; r++)
+			rank_files_release(&files[r]);
+		end(&w);
+	}
+}
+
 TEST(all_ranks_get_the_same_terms)
 {
 	struct err err = {0};

@@ -35,6 +35,22 @@ void file_list_release(struct file_list *l)
 	*l = (struct file_list){0};
 }
 
+static uint64_t memory_of(const struct listed_file *files, int n)
+{
+	uint64_t bytes = 0;
+	for (int i = 0; i < n; i++)
+		bytes += sizeof *files + strlen(files[i].name) +
+		         (files[i].target ? strlen(files[i].target) : 0) +
+		         files[i].data.n * sizeof *files[i].data.range;
+	return bytes;
+}
+
+uint64_t file_list_memory(const struct file_list *l)
+{
+	return memory_of(l->files, l->nfiles) + memory_of(l->folders, l->nfolders) +
+	       memory_of(l->links, l->nlinks);
+}
+
 /* ---- out ---- */
 
 static void put_data(struct buf *b, const struct listed_file *f)

@@ -52,6 +52,8 @@ static inline uint64_t listed_bytes(const struct listed_file *f)
 }
 /* Set *twice to a name that the list has twice, or to NULL. ERR_RESOURCE. */
 int file_list_twice(const struct file_list *, const char **twice, struct err *err);
+/* Bytes of memory that the list takes. */
+uint64_t file_list_memory(const struct file_list *);
 void file_list_put(struct buf *, const struct file_list *);
 /* Decode a list. With `folder`, each name must be plain (path_is_plain) or, with `tree`, a path
  * below the folder (path_is_below), and no path may have a link as a folder; links must stay in the

@@ -132,6 +132,20 @@ static int take_array(struct planner *p, struct planned *v, int rank, const stru
 	return v->counts ? take_counts(p, v, rank, a, err) : 0;
 }
 
+static int take_files(struct planner *p, int rank, struct rank_files *files, struct err *err)
+{
+	const uint64_t limit = budget_lists(p->request->settings.memory);
+	p->listed += file_list_memory(&files->files);
+	p->gathered[rank] = *files;
+	*files = (struct rank_files){0};
+	if (p->listed <= limit)
+		return 0;
+	return err_set(err, ERR_RESOURCE,
+	               "the lists of the ranks' files need more than the %" PRIu64
+	               " bytes that --memory leaves for them: give more --memory",
+	               limit);
+}
+
 static int take_arrays(struct planner *p, int rank, struct offer_content *c, struct err *err)
 {
 	if (c->has != OFFER_ARRAYS || c->narrays != (uint32_t)p->agreed->nvectors)
@@ -139,11 +153,7 @@ static int take_arrays(struct planner *p, int rank, struct offer_content *c, str
 	for (uint32_t i = 0; i < c->narrays; i++)
 		if (take_array(p, &p->vectors[i], rank, &c->arrays[i], err) < 0)
 			return -1;
-	if (p->gathered) {
-		p->gathered[rank] = *c->gathered;
-		*c->gathered = (struct rank_files){0};
-	}
-	return 0;
+	return p->gathered ? take_files(p, rank, c->gathered, err) : 0;
 }
 
 int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs, uint32_t streams,

@@ -28,6 +28,7 @@ struct planner {
 	int nvectors;
 	struct claims claims;
 	struct rank_files *gathered; /* [size], if files are gathered */
+	uint64_t listed;             /* bytes of memory for these */
 	uint64_t *reads;             /* [size]: offer.reads of each rank */
 	uint64_t order;              /* offer.order of the first rank */
 	bool weighted, keeps_order;  /* as in struct agreement */

@@ -8,8 +8,8 @@
 #include "lib/coll/collective.h"
 #include "lib/coll/files/shards.h"
 #include "lib/data/torch/cover.h"
+#include "lib/exec/budget.h"
 
-#define LIMIT_LEAST (4u << 20)
 #define ROUND_BYTES (JOB_ROUND_MAX - 1) /* after the byte that says whether more follow */
 
 /* ---- this rank's pieces ---- */
@@ -98,9 +98,7 @@ int consolidated_begin(struct collective *c, struct err *err)
 	struct consolidated *p = c->consolidated = err_calloc(1, sizeof *p, "the pieces", err);
 	if (!p)
 		return -1;
-	p->limit = c->request->settings.memory / 4;
-	if (p->limit < LIMIT_LEAST)
-		p->limit = LIMIT_LEAST;
+	p->limit = budget_lists(c->request->settings.memory);
 	buf_init(&p->table, SIZE_MAX);
 	buf_init(&p->answer, (size_t)p->limit);
 	return begin_rounds(c, err);
