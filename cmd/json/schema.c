@@ -54,35 +54,41 @@ static json_t *elements_of(json_t *schema)
 	return json_object_get(schema, "items");
 }
 
+/* Add a member to the schema of an object. @name "*": all members whose names are not known. */
+static void add_member(json_t *schema, const char *name, const struct field *f)
+{
+	if (*name == '*') {
+		json_object_set_new(schema, "additionalProperties", type_of(f));
+		return;
+	}
+	json_object_set_new(json_object_get(schema, "properties"), name, type_of(f));
+	if (!(f->flags & FIELD_SOMETIMES))
+		json_array_append_new(json_object_get(schema, "required"), json_string(name));
+}
+
 /* Add the field to the schema of the outermost object. */
 static void add_field(json_t *schema, const struct field *f)
 {
 	for (const char *at = f->name;;) {
 		char name[PART_MAX];
 		const size_t n = strcspn(at, ".[");
-		const bool last = !at[n], element = strcmp(at + n, "[]") == 0;
 
 		snprintf(name, sizeof name, "%.*s", (int)n, at);
-		if (last && strcmp(name, "*") == 0)
-			json_object_set_new(schema, "additionalProperties", type_of(f));
-		else if (last)
-			json_object_set_new(json_object_get(schema, "properties"), name,
-			                    type_of(f));
-		if (last && *name != '*' && !(f->flags & FIELD_SOMETIMES))
-			json_array_append_new(json_object_get(schema, "required"),
-			                      json_string(name));
-		if (last)
+		at += n;
+		if (!*at) {
+			add_member(schema, name, f);
 			return;
+		}
 		schema = json_object_get(json_object_get(schema, "properties"), name);
-		if (element)
+		if (strcmp(at, "[]") == 0) {
 			json_object_set_new(schema, "items", type_of(f));
-		if (element)
 			return;
-		if (at[n] == '[') {
+		}
+		if (*at == '[') {
 			schema = elements_of(schema);
 			at += 2;
 		}
-		at += n + 1;
+		at++;
 	}
 }
 
