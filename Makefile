@@ -83,7 +83,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 
 # The kernels are loops to be vectorised: -O3, and no care for floating-point exception flags, which
 # nobody reads (it changes no result, but lets a select replace a branch).
-KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average joint stats delta kth planes slerp
+KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average joint stats delta kth planes slerp q8
 $(KERNELS:%=$(BUILD)/lib/data/kernels/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 
 -include $(shell find $(BUILD) \( -name sysroot -o -name libraries \) -prune -o -name '*.d' -print 2>/dev/null)

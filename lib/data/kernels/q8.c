@@ -5,6 +5,10 @@
 #include <string.h>
 
 #include "lib/data/kernels/reduce.h"
+#include "lib/data/kernels/simd.h"
+
+/* Into each version of a kernel. */
+#define INLINE inline __attribute__((always_inline))
 
 #define MOST     126 /* of a code that is a number */
 #define CODE_INF 127
@@ -22,16 +26,49 @@ float q8_round_up(double x)
 	return (double)f < x ? nextafterf(f, INFINITY) : f;
 }
 
+/* ---- magnitudes as integers, which order them, and whose greatest a vector finds ---- */
+
+#define INFINITE 0x7ff0000000000000 /* NaNs are greater */
+
+static INLINE int64_t magnitude(double x)
+{
+	int64_t bits;
+	memcpy(&bits, &x, sizeof bits);
+	return bits & INT64_MAX;
+}
+
+static inline double value_of_bits(int64_t bits)
+{
+	double x;
+	memcpy(&x, &bits, sizeof x);
+	return x;
+}
+
+static INLINE int64_t greater(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+static INLINE int64_t greatest(const double *x)
+{
+	int64_t most = 0;
+	for (size_t i = 0; i < Q8_VALUES; i++)
+		most = greater(most, magnitude(x[i]));
+	return most;
+}
+
 /* ---- coding ---- */
 
-static double greatest(const double *x, size_t n)
+/* Code the numbers @x, all finite and at most MOST * @scale > 0. Returns the greatest error. */
+static INLINE double code_numbers(int8_t *restrict code, const double *restrict x, double scale)
 {
-	double most = 0;
-	for (size_t i = 0; i < n; i++) {
-		const double a = fabs(x[i]);
-		most = a > most && a <= DBL_MAX ? a : most;
+	int64_t most = 0;
+	for (size_t i = 0; i < Q8_VALUES; i++) {
+		const double c = rint(x[i] / scale);
+		code[i] = (int8_t)(int)c;
+		most = greater(most, magnitude(x[i] - c * scale));
 	}
-	return most;
+	return value_of_bits(most);
 }
 
 static int8_t code_of(double x, double scale)
@@ -44,18 +81,59 @@ static int8_t code_of(double x, double scale)
 	return (int8_t)(code > MOST ? MOST : code < -MOST ? -MOST : code);
 }
 
-void q8_encode(struct q8_block *b, const double *x, size_t n, double error)
+static double greatest_number(const double *x)
 {
-	const float scale = q8_round_up(greatest(x, n) / MOST);
 	double most = 0;
-	b->scale = isinf(scale) ? FLT_MAX : scale;
-	memset(b->code, 0, sizeof b->code);
-	for (size_t i = 0; i < n; i++) {
-		b->code[i] = code_of(x[i], (double)b->scale);
-		const double off = isfinite(x[i]) ? fabs(x[i] - b->code[i] * (double)b->scale) : 0;
+	for (size_t i = 0; i < Q8_VALUES; i++)
+		most = isfinite(x[i]) && fabs(x[i]) > most ? fabs(x[i]) : most;
+	return most;
+}
+
+/* The same for any values. *scale: as for numbers, or FLT_MAX, the greatest there is. */
+static double code_any(int8_t *code, const double *x, float *scale)
+{
+	double most = 0;
+	*scale = q8_round_up(greatest_number(x) / MOST);
+	if (isinf(*scale))
+		*scale = FLT_MAX;
+	for (size_t i = 0; i < Q8_VALUES; i++) {
+		code[i] = code_of(x[i], (double)*scale);
+		const double off = isfinite(x[i]) ? fabs(x[i] - code[i] * (double)*scale) : 0;
 		most = off > most ? off : most;
 	}
-	b->error = q8_round_up((error + most) * SLACK(4));
+	return most;
+}
+
+static INLINE void encode(struct q8_block *b, const double *x, double error)
+{
+	const int64_t most = greatest(x);
+	const float scale = most < INFINITE ? q8_round_up(value_of_bits(most) / MOST) : INFINITY;
+	double off = 0;
+	b->scale = scale;
+	if (!isfinite(scale))
+		off = code_any(b->code, x, &b->scale);
+	else if (scale > 0)
+		off = code_numbers(b->code, x, (double)scale);
+	else
+		memset(b->code, 0, sizeof b->code);
+	b->error = q8_round_up((error + off) * SLACK(4));
+}
+
+static INLINE void encode_some(struct q8_block *b, const double *x, size_t n, double error)
+{
+	double all[Q8_VALUES] = {0};
+	if (n == Q8_VALUES) {
+		encode(b, x, error);
+		return;
+	}
+	memcpy(all, x, n * sizeof *x);
+	encode(b, all, error);
+}
+
+KERNEL_UNFUSED
+void q8_encode(struct q8_block *b, const double *x, size_t n, double error)
+{
+	encode_some(b, x, n, error);
 }
 
 /* ---- decoding ---- */
@@ -67,10 +145,26 @@ static double value_of(int8_t code, double scale)
 	return code == CODE_NAN ? (double)NAN : code > 0 ? (double)INFINITY : -(double)INFINITY;
 }
 
+static INLINE void decode(const struct q8_block *b, double *restrict x)
+{
+	const double scale = (double)b->scale;
+	int least = 0, most = 0;
+	for (size_t i = 0; i < Q8_VALUES; i++) {
+		least = b->code[i] < least ? b->code[i] : least;
+		most = b->code[i] > most ? b->code[i] : most;
+	}
+	if (least >= -MOST && most <= MOST)
+		for (size_t i = 0; i < Q8_VALUES; i++)
+			x[i] = b->code[i] * scale;
+	else
+		for (size_t i = 0; i < Q8_VALUES; i++)
+			x[i] = value_of(b->code[i], scale);
+}
+
+KERNEL_UNFUSED
 void q8_decode(const struct q8_block *b, double *x)
 {
-	for (size_t i = 0; i < Q8_VALUES; i++)
-		x[i] = value_of(b->code[i], (double)b->scale);
+	decode(b, x);
 }
 
 /* ---- sums and averages ---- */
@@ -81,13 +175,13 @@ static double error_of(const struct q8_block *b)
 	return b->error >= 0 ? (double)b->error : (double)INFINITY;
 }
 
-static void join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, int n,
-                 double divisor)
+static INLINE void join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, int n,
+                        double divisor)
 {
 	double sum[Q8_VALUES] = {0}, x[Q8_VALUES], error = 0, size = 0;
 	for (int k = 0; k < n; k++) {
 		const struct q8_block *b = (const void *)(inputs[k] + offset);
-		q8_decode(b, x);
+		decode(b, x);
 		for (size_t i = 0; i < Q8_VALUES; i++)
 			sum[i] += x[i];
 		error += error_of(b);
@@ -97,9 +191,10 @@ static void join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, 
 		sum[i] /= divisor;
 	/* Each addition, and the division, rounds a number that is at most `size`. */
 	error = (error + size * (n + 1) * 0x1p-52) / divisor * SLACK(n + 4);
-	q8_encode(dst, sum, Q8_VALUES, error);
+	encode(dst, sum, error);
 }
 
+KERNEL_UNFUSED
 void q8_join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, int n, size_t count,
              double divisor)
 {
@@ -109,6 +204,7 @@ void q8_join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, int 
 
 /* ---- elements of files ---- */
 
+KERNEL_UNFUSED
 void q8_take(struct q8_block *dst, enum dtype dtype, const void *src, double weight, uint64_t n)
 {
 	const uint8_t *from = src;
@@ -119,7 +215,7 @@ void q8_take(struct q8_block *dst, enum dtype dtype, const void *src, double wei
 			convert_kernel(DTYPE_F64, dtype)(x, from, len);
 		else
 			scale_kernel(DTYPE_F64, dtype)(x, from, weight, len);
-		q8_encode(dst, x, len, 0);
+		encode_some(dst, x, len, 0);
 		if (weight != 1) /* which has rounded */
 			dst->error = q8_round_up((double)dst->error +
 			                         MOST * (double)dst->scale * 0x1p-52);
@@ -128,24 +224,26 @@ void q8_take(struct q8_block *dst, enum dtype dtype, const void *src, double wei
 }
 
 /* By how much the rounded elements @y differ from @x: infinite where one has overflowed. */
-static double rounded_by(enum dtype dtype, const double *x, const void *y, size_t n)
+static INLINE double rounded_by(enum dtype dtype, const double *x, const void *y, size_t n)
 {
-	double back[Q8_VALUES], most = 0;
+	double back[Q8_VALUES];
+	int64_t most = 0;
 	convert_kernel(DTYPE_F64, dtype)(back, y, n);
 	for (size_t i = 0; i < n; i++) {
-		const double off = isfinite(x[i]) ? fabs(x[i] - back[i]) : 0;
-		most = off <= most ? most : isnan(off) ? (double)INFINITY : off;
+		const int64_t off = magnitude(x[i] - back[i]);
+		most = greater(most, magnitude(x[i]) < INFINITE ? off : 0);
 	}
-	return most;
+	return most < INFINITE ? value_of_bits(most) : (double)INFINITY;
 }
 
+KERNEL_UNFUSED
 double q8_give(enum dtype dtype, void *dst, const struct q8_block *src, uint64_t n)
 {
 	uint8_t *to = dst;
 	double x[Q8_VALUES], most = 0;
 	for (size_t len; n; n -= len, src++) {
 		len = n < Q8_VALUES ? (size_t)n : Q8_VALUES;
-		q8_decode(src, x);
+		decode(src, x);
 		convert_kernel(dtype, DTYPE_F64)(to, x, len);
 		const double off = (error_of(src) + rounded_by(dtype, x, to, len)) * SLACK(4);
 		most = off > most ? off : most;
