@@ -147,7 +147,7 @@ static void look_at_files(struct progress *p, struct progress_now *now)
 		p->moved = moved;
 	now->moved = p->moved;
 	now->total = p->bytes;
-	now->files_left = files_left(&p->early, &p->files, clock_ns());
+	now->files_left = files_left(&p->meters, &p->files, clock_ns());
 }
 
 static void look_at_job(void *ctx, struct progress_now *now)
@@ -203,7 +203,7 @@ void progress_files(struct progress *p, uint64_t bytes, const struct coll *coll)
 	p->coll = coll;
 	p->comparing = false;
 	meter_start(&p->meter, clock_ns());
-	meter_start(&p->early, clock_ns());
+	meter_start(&p->meters.early, clock_ns());
 }
 
 void progress_step(struct progress *p)

@@ -42,8 +42,8 @@ struct progress {
 	uint64_t bytes;             /* of its files */
 	struct coll_progress files; /* as shown */
 	uint64_t moved;             /* the largest value so far */
-	/* Of fractions (METER_WHOLE): of files_left, and of the slowest rank's progress. */
-	struct meter early, slowest;
+	struct files_meters meters;
+	struct meter slowest; /* of the slowest rank's progress (METER_WHOLE) */
 	int slowest_rank;
 };
 

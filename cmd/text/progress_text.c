@@ -68,14 +68,32 @@ static double store_left(const struct coll_progress *f, bool last)
 	       (double)(last ? f->waited : store->done);
 }
 
-double files_left(struct meter *early, const struct coll_progress *f, int64_t at)
+/* The part that the stages from @first to @last have done. */
+static double done_by(const struct pipeline *p, enum pipeline_stage first, enum pipeline_stage last)
 {
-	struct pipeline others = f->pipeline;
+	struct pipeline some = *p;
 
-	others.part[PIPELINE_STORE].total = 0;
-	const double done = pipeline_done(&others);
-	meter_add(early, at, (uint64_t)(done * METER_WHOLE));
-	return fmax(meter_left(early), store_left(f, done >= 1));
+	for (int k = 0; k < PIPELINE_STAGES; k++)
+		if (k < (int)first || k > (int)last)
+			some.part[k].total = 0;
+	return pipeline_done(&some);
+}
+
+static double sample(struct meter *m, int64_t at, double done)
+{
+	meter_add(m, at, (uint64_t)(done * METER_WHOLE));
+	return meter_left(m);
+}
+
+double files_left(struct files_meters *m, const struct coll_progress *f, int64_t at)
+{
+	const struct pipeline *p = &f->pipeline;
+	const double done = done_by(p, PIPELINE_READ, PIPELINE_WRITE);
+	double left = sample(&m->early, at, done);
+
+	if (done_by(p, PIPELINE_READ, PIPELINE_MOVE) >= 1)
+		left = sample(&m->late, at, done_by(p, PIPELINE_WRITE, PIPELINE_WRITE));
+	return fmax(left, store_left(f, done >= 1));
 }
 
 /* Remaining seconds for all ranks; negative: unknown. */

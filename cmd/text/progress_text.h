@@ -48,9 +48,13 @@ double meter_rate(const struct meter *);
 #define METER_WHOLE 1e12
 double meter_left(const struct meter *);
 
-/* The seconds that this rank still needs; 0: unknown. @early is a meter of what the stages before
- * the disk have done, and gets a sample at @at. */
-double files_left(struct meter *early, const struct coll_progress *, int64_t at);
+/* Meters of what a rank has done: of the stages before the disk, and of what it writes once nothing
+ * moves any more, such as pieces of old versions. */
+struct files_meters {
+	struct meter early, late;
+};
+/* The seconds that this rank still needs; 0: unknown. The meters get a sample at @at. */
+double files_left(struct files_meters *, const struct coll_progress *, int64_t at);
 
 /* "3 of 4 joined, missing: rank 2", "2 of 4 joined: nodea, nodeb". Returns @buf. */
 char *joined_text(const struct joined *, char *buf, size_t cap);

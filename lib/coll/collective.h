@@ -70,6 +70,7 @@ struct transfer {
 	struct vector_files *files;  /* [nvectors] */
 	struct exec_vector *vectors; /* [nvectors], for the executor */
 	struct drive drive;
+	bool moves;        /* data have begun to move */
 	bool stores;       /* all outputs must be on disk in the end */
 	uint64_t to_write; /* bytes of all outputs, about */
 	uint8_t *read_staging, *write_staging, *compare_staging;

@@ -51,6 +51,7 @@ void progress_begin(struct collective *c, uint64_t out)
 	struct transfer *t = &c->transfer;
 	const struct update *u = &t->update;
 	weigh(c);
+	t->moves = true;
 	if (!t->sink || !sink_writes(t->sink))
 		return;
 	t->stores = sink_syncs(t->sink);
@@ -59,12 +60,16 @@ void progress_begin(struct collective *c, uint64_t out)
 	t->to_write += u->equal;
 }
 
+/* Before data move, a thread may compare files. */
 static uint64_t skipped(const struct collective *c)
 {
+	const struct update *u = &c->transfer.update;
 	const struct file_list *l = &c->agreed.root_files;
-	uint64_t n = c->transfer.update.equal + c->transfer.gather_update.kept_bytes;
-	for (int f = 0; c->transfer.update.lacks && f < l->nfiles; f++)
-		if (!l->files[f].linked && !update_bit(c->transfer.update.lacks, 2 * (uint64_t)f))
+	uint64_t n = u->equal + c->transfer.gather_update.kept_bytes;
+	if (!c->transfer.moves)
+		return 0;
+	for (int f = 0; u->lacks && f < l->nfiles; f++)
+		if (!l->files[f].linked && !update_bit(u->lacks, 2 * (uint64_t)f))
 			n += l->files[f].bytes;
 	return n;
 }

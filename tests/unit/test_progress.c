@@ -361,7 +361,7 @@ static void files_estimate_holds(double total, double net, double disk)
 	const double most = 128 * MIB;
 	struct coll_progress f = {0};
 	struct pipeline_part *part = f.pipeline.part;
-	struct meter m = {0};
+	struct files_meters m = {0};
 	double written[2000] = {0}, stored[2000] = {0}, waited[2000] = {0};
 	int end = 0;
 
@@ -377,7 +377,7 @@ static void files_estimate_holds(double total, double net, double disk)
 	pipeline_weigh(&f.pipeline, (const double[PIPELINE_STAGES]){0.3, 0.2, 0.5, 1});
 	for (int k = 0; k < PIPELINE_STAGES; k++)
 		part[k].total = (uint64_t)total;
-	meter_start(&m, NS_PER_SEC);
+	meter_start(&m.early, NS_PER_SEC);
 	for (int i = 1; i < end; i++) {
 		part[PIPELINE_READ].done = part[PIPELINE_MOVE].done = part[PIPELINE_WRITE].done =
 		        (uint64_t)written[i];
@@ -401,6 +401,28 @@ TEST(test_time_left_of_files)
 	files_estimate_holds(2 * GIB, 100 * MIB, 4 * MIB); /* the disk is the limit */
 	files_estimate_holds(2 * GIB, 6 * MIB, 4 * MIB);
 	files_estimate_holds(100 * MIB, 100 * MIB, 1 * MIB); /* all waits for the disk at the end */
+}
+
+/* Once nothing moves any more, what is still written counts by its own speed. */
+TEST(test_time_left_of_late_writes)
+{
+	struct coll_progress f = {0};
+	struct pipeline_part *part = f.pipeline.part;
+	struct files_meters m = {0};
+
+	pipeline_weigh(&f.pipeline, (const double[PIPELINE_STAGES]){0.3, 25, 0.5, 1});
+	part[PIPELINE_READ].total = part[PIPELINE_MOVE].total = 100;
+	part[PIPELINE_WRITE].total = 500;
+	meter_start(&m.early, NS_PER_SEC);
+	for (uint64_t i = 1; i <= 100; i++) {
+		part[PIPELINE_READ].done = part[PIPELINE_MOVE].done = i;
+		files_left(&m, &f, NS_PER_SEC + (int64_t)i * TICK);
+	}
+	for (uint64_t i = 1; i < 99; i++) { /* 100 ticks */
+		part[PIPELINE_WRITE].done = 5 * i;
+		const double left = files_left(&m, &f, NS_PER_SEC + (int64_t)(100 + i) * TICK);
+		assert_float_equal(left, (double)(100 - i) * TICK / NS_PER_SEC, 0.1);
+	}
 }
 
 /* ---- a rank of run ---- */
