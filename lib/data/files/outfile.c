@@ -798,7 +798,7 @@ int outfile_seal(struct outfile *f, struct err *err)
 static int check_ours(const struct outfile *f, const char *name, const char *what, struct err *err)
 {
 	struct stat ours = {.st_dev = f->device, .st_ino = f->inode}, there;
-	if ((!f->staged && fstat(f->fd, &ours)) ||
+	if ((f->fd >= 0 && fstat(f->fd, &ours)) ||
 	    fstatat(f->dirfd, name, &there, AT_SYMLINK_NOFOLLOW))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine %s", f->path, what);
 	if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)

@@ -44,9 +44,8 @@ struct outfile {
 	struct writeback back;
 	unsigned mode; /* its permissions when it is complete, if has_mode */
 	bool has_mode;
-	/* outfile_open_staged */
-	bool staged;
-	dev_t device; /* of the sealed file, which is not open */
+	bool staged;  /* outfile_open_staged */
+	dev_t device; /* of what is sealed, if it is not open: a staged file, a symbolic link */
 	ino_t inode;
 	/* outfile_open_part */
 	bool part;              /* the file has the name of a part; release keeps it */

@@ -76,16 +76,10 @@ static bool needs_copy(int error)
 	       error == EOPNOTSUPP || error == ENOSYS;
 }
 
-/* Hold on to the link that has the temporary name. */
-static int hold(struct outfile *f, struct err *err)
-{
-	f->fd = io_retry(openat(f->dirfd, f->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-	return f->fd < 0 ? err_errno(err, ERR_OUTPUT, "%s: cannot open the link", f->path) : 0;
-}
-
 int outfile_seal_symlink(struct outfile *f, const struct timespec *modified, struct err *err)
 {
-	if (make_named(f, err) || hold(f, err))
+	struct stat st;
+	if (make_named(f, err))
 		return -1;
 	if (modified) {
 		const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, *modified};
@@ -93,6 +87,10 @@ int outfile_seal_symlink(struct outfile *f, const struct timespec *modified, str
 			return err_errno(err, ERR_OUTPUT, "%s: cannot set the modification time",
 			                 f->path);
 	}
+	if (fstatat(f->dirfd, f->temp, &st, AT_SYMLINK_NOFOLLOW))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the link", f->path);
+	f->device = st.st_dev;
+	f->inode = st.st_ino;
 	return outfile_check_place(f, err);
 }
 
@@ -108,5 +106,10 @@ int outfile_seal_link(struct outfile *f, int to, struct err *err)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder",
 		                 f->path);
 	}
-	return error < 0 || hold(f, err) ? -1 : outfile_check_place(f, err);
+	if (error < 0)
+		return -1;
+	f->fd = io_retry(openat(f->dirfd, f->temp, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+	if (f->fd < 0)
+		return err_errno(err, ERR_OUTPUT, "%s: cannot open the link", f->path);
+	return outfile_check_place(f, err);
 }

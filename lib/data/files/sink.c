@@ -102,7 +102,8 @@ bool sink_stages(const struct sink *s)
 	return n == STAGED_FROM;
 }
 
-/* One per file that is not staged, and one per folder; an archive has two more for its members. */
+/* One per file that is neither staged nor a symbolic link, and one per folder; an archive has two
+ * more for its members. */
 int sink_descriptors(const struct sink *s)
 {
 	const bool staged = sink_stages(s);
@@ -116,7 +117,7 @@ int sink_descriptors(const struct sink *s)
 		if (staged && is_small(s, f))
 			n += !shares && !f->dropped;
 		else if (!sink_keeps(f) && !is_others_link(f))
-			n += 1 + !shares + 2 * f->packed - (f->part >= 0);
+			n += !f->points_to + !shares + 2 * f->packed - (f->part >= 0);
 	}
 	return n;
 }
