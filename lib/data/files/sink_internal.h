@@ -1,6 +1,6 @@
-/* Shared by the files of the sink: sink.c creates, writes and renames files, sink_clone.c makes
- * them clones; sink_like.c and the formats' files determine the files of an output and their
- * contents. */
+/* Shared by the files of the sink: sink.c opens and writes files, sink_clone.c makes them clones,
+ * sink_commit.c seals and renames them; sink_like.c and the formats' files determine the files of
+ * an output and their contents. */
 #ifndef COLLCTL_DATA_FILES_SINK_INTERNAL_H
 #define COLLCTL_DATA_FILES_SINK_INTERNAL_H
 
@@ -59,7 +59,7 @@ void archive_release(struct archive *);
  * failure. Returns the file's index, or -1. */
 int sink_add_archive(struct sink *, const char *path, struct archive *a, struct err *err);
 
-/* The state: sink.c and sink_clone.c use it. */
+/* The state: sink.c, sink_clone.c and sink_commit.c use it. */
 
 struct sink_file {
 	char *path;
@@ -117,6 +117,12 @@ static inline bool sink_keeps(const struct sink_file *f)
 static inline bool sink_is_link(const struct sink_file *f)
 {
 	return f->to >= 0 || f->points_to;
+}
+
+/* Does this rank rename this file? */
+static inline bool sink_places(const struct sink_file *f)
+{
+	return !f->is_stdout && !f->dropped && !sink_keeps(f);
 }
 
 /* Are many small files staged? */
