@@ -31,23 +31,23 @@ job() { collctl run -n 4 -- "$@" --json >json || fail "$*: $(<json)"; }
 	inputs 4
 	local before
 	before=$(used x)
-	run --separate-stderr collctl run -n 4 -- allreduce -v in.{rank}.npy -o x/out.{rank}.npy
+	run --separate-stderr collctl run -n 4 -- allreduce -v 'in.{rank}.npy' -o 'x/out.{rank}.npy'
 	assert_success
 	[[ $stderr == *'rank 1: x/out.1.npy: cloned from rank 0, not written'* ]]
 	[[ $stderr == *'rank 3: x/out.3.npy: cloned from rank 2, not written'* && $stderr != *'out.0.npy: cloned'* ]]
 	once x "$before"
 	[[ $(filefrag -v x/out.3.npy) == *shared* ]]
-	collctl run -n 4 -- allreduce -q in.{rank}.npy -o out.{rank}.npy
+	collctl run -n 4 -- allreduce -q 'in.{rank}.npy' -o 'out.{rank}.npy'
 	for r in 0 1 2 3; do cmp out.0.npy "x/out.$r.npy"; done
 	# A clone is a file of its own.
 	echo other | dd of=x/out.1.npy conv=notrunc status=none
 	cmp out.0.npy x/out.0.npy
 
 	before=$(used x)
-	job allgather in.{rank}.npy -o x/all.{rank}.npy
+	job allgather 'in.{rank}.npy' -o 'x/all.{rank}.npy'
 	[[ $(ranks_that_clone) == '1 2 3 ' ]]
 	BYTES=80000000 once x "$before"
-	collctl run -n 4 -- allgather -q in.{rank}.npy -o all.npy
+	collctl run -n 4 -- allgather -q 'in.{rank}.npy' -o all.npy
 	for r in 0 1 2 3; do cmp all.npy "x/all.$r.npy"; done
 
 	# Several files, with modes, times, links and holes.
@@ -62,7 +62,7 @@ job() { collctl run -n 4 -- "$@" --json >json || fail "$*: $(<json)"; }
 	chmod 640 src/b
 	touch -d 2001-02-03 src/b
 	before=$(used x)
-	job broadcast --raw-file --times --links src/ -o x/copy.{rank}/
+	job broadcast --raw-file --times --links src/ -o 'x/copy.{rank}/'
 	[[ $(ranks_that_clone) == '1 2 3 ' ]]
 	BYTES=26000000 once x "$before"
 	for r in 0 1 2 3; do
@@ -79,7 +79,7 @@ job() { collctl run -n 4 -- "$@" --json >json || fail "$*: $(<json)"; }
 	inputs 4
 	local before
 	before=$(used b)
-	job allreduce in.{rank}.npy -o b/out.{rank}.npy
+	job allreduce 'in.{rank}.npy' -o 'b/out.{rank}.npy'
 	[[ $(ranks_that_clone) == '1 2 3 ' ]]
 	once b "$before"
 	[[ $(filefrag -v b/out.3.npy) == *shared* ]]
@@ -90,7 +90,7 @@ job() { collctl run -n 4 -- "$@" --json >json || fail "$*: $(<json)"; }
 @test "who cannot clone writes: another file system, another format, --no-sync, no lane; one path of several ranks" {
 	image xfs x
 	inputs 4
-	job allreduce in.{rank}.npy -o x/want.{rank}.npy
+	job allreduce 'in.{rank}.npy' -o 'x/want.{rank}.npy'
 	each() { # rank 1's OUT IN OPTION...
 		run -0 --separate-stderr collctl run -n 4 -- bash -c 'args=("in.$COLLCTL_RANK.npy" -o "x/out.$COLLCTL_RANK.npy")
 			((COLLCTL_RANK != 1)) || args=(-o "$@")
@@ -114,10 +114,16 @@ job() { collctl run -n 4 -- "$@" --json >json || fail "$*: $(<json)"; }
 	[[ $(ranks_that_clone) == '1 2 3 ' ]]
 	for r in 0 2 3; do cmp x/want.0.npy "x/out.$r.npy"; done
 	# One that nobody may clone
-	job allreduce in.{rank}.npy -o x/out.{rank}.npy --no-sync
+	job allreduce 'in.{rank}.npy' -o 'x/out.{rank}.npy' --no-sync
 	[[ $(ranks_that_clone) == '' ]]
-	job broadcast --raw-file --update in.0.npy -o x/up.{rank}
+	job broadcast --raw-file --update in.0.npy -o 'x/up.{rank}'
 	[[ $(ranks_that_clone) == '' ]]
 	for r in 0 1 2 3; do cmp x/want.0.npy "x/out.$r.npy" && cmp in.0.npy "x/up.$r"; done
+	mkdir many
+	for r in {1..70}; do echo "$r" >"many/$r"; done
+	mv in.3.npy many/
+	job broadcast --raw-file many/ -o 'x/many.{rank}/'
+	[[ $(ranks_that_clone) == '' ]]
+	for r in 0 1 2 3; do diff -r many "x/many.$r"; done
 	(($(jq -r .cloned json | sort -u | wc -l) == 1))
 }

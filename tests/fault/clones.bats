@@ -16,14 +16,14 @@ setup() {
 	((rc != 77)) || skip 'sysfault knows another processor, or may not trace'
 	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
 	make_shards 3 f32 5000000
-	collctl run -n 3 -- allreduce -q --no-sync in.{rank}.npy -o want.npy
+	collctl run -n 3 -- allreduce -q --no-sync 'in.{rank}.npy' -o want.npy
 }
 
 # job FOLDER RANK FAULT...: three ranks whose outputs are FOLDER/out.R.npy; RANK (all: each; -1: none) runs under `sysfault FAULT...`
 job() {
 	run --separate-stderr collctl run -n 3 -- bash -c '((COLLCTL_RANK == $2)) || [[ $2 == all ]] || exec "$0" "${@:5:$4}" -o "$3/out.$COLLCTL_RANK.npy"
 		exec "$1" "${@:5+$4}" -- "$0" "${@:5:$4}" -o "$3/out.$COLLCTL_RANK.npy"' \
-		"$COLLCTL" "$BATS_FILE_TMPDIR/sysfault" "$2" "$1" 4 allreduce in.{rank}.npy -v --json "${@:3}"
+		"$COLLCTL" "$BATS_FILE_TMPDIR/sysfault" "$2" "$1" 4 allreduce 'in.{rank}.npy' -v --json "${@:3}"
 	grep '^{' <<<"$output" >json || true
 }
 
