@@ -66,7 +66,7 @@ def measure(folder, a):
     for i in range(a.rounds + 1):
         for side, option in (("clones", "reflink=1"), ("writes", "reflink=0")):
             with Image(folder, f"{side}.{i}", a.mib, "-m", option) as image:
-                took = run([COLLCTL, "run", "-n", str(RANKS), "--", "average", "-q", "--dtype", "bf16", "--shape", str(a.mib << 19),
+                took = run([COLLCTL, "run", "-n", str(RANKS), "--", "allreduce", "--op", "avg", "-q", "--dtype", "bf16", "--shape", str(a.mib << 19),
                             "in.{rank}.bin", "-o", f"{image.at}/out.{{rank}}.bin"], folder)
                 used = image.used() - image.before
                 for r in range(1, RANKS):
