@@ -49,6 +49,9 @@ void job_beat(void *ctx)
 	if (j->coord || !job_rules_of(j)->watches || silence <= j->conf.settings->timeout ||
 	    !ctl_open(&j->ctl) || silence <= j->conf.settings->timeout + allowance(j))
 		return;
+	ctl_look(&j->ctl); /* this process may have been stopped since it looked */
+	if (!ctl_open(&j->ctl) || j->ctl.heard >= now)
+		return;
 	/* Not the time that this rank has measured: all ranks say the same. */
 	snprintf(how, sizeof how, "no message for more than %g s (--timeout)",
 	         (double)j->conf.settings->timeout / 1e9);

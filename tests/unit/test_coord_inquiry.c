@@ -155,6 +155,30 @@ INQUIRY_TEST(a_new_link_replaces_the_old_one)
 	conn_free(silent);
 }
 
+/* Nothing comes over the link any more, and its end has not noticed that: the coordinator ends it.
+ */
+INQUIRY_TEST(a_silent_link)
+{
+	struct err err = {0};
+	uint8_t byte;
+	run_with_inquiries(2, 2 * NS_PER_SEC);
+	for (int r = 0; r < 2; r++)
+		vote(r, "same");
+	until(members[1].heard[MSG_VERDICT], 1);
+	struct conn *silent = go_silent(1);
+	done(0);
+	for (ssize_t got = 0; got >= 0;) {
+		turn();
+		silent->readable = true;
+		while ((got = conn_read(silent, &byte, 1, &err)) > 0)
+			continue;
+	}
+	ask(1, true);
+	done(1);
+	all_succeed(2);
+	conn_free(silent);
+}
+
 /* An abort stays an abort. */
 INQUIRY_TEST(a_link_that_breaks_before_the_verdict)
 {

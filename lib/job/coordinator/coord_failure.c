@@ -104,7 +104,7 @@ void coord_member_lost(struct member *m, const struct err *why)
 	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
 	enum phase phase = coord_phase_of(c, m);
 	/* A rank that ends in order announces it. */
-	const bool may_ask = m->voted && why->code && coord_leaves(m);
+	const bool may_ask = m->voted && why->code && coord_leaves(m, clock_ns());
 	if (may_ask && coord_gave_verdict(c))
 		return;
 	if (c->stage == STAGE_COMMIT) {

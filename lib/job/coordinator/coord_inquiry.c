@@ -152,14 +152,14 @@ int64_t coord_verdict_kept(const struct coord *c)
 	return 2 * c->conf.settings->timeout;
 }
 
-bool coord_leaves(struct member *m)
+bool coord_leaves(struct member *m, int64_t since)
 {
 	struct coord *c = m->coord;
 	if (c->inquiries.fd < 0 || c->inquiries.over || m->lost)
 		return false;
-	m->away_at = clock_ns();
-	if (c->stage == STAGE_COMMIT && !coord_timer_runs(c, TIMER_AWAY))
-		coord_set_timer(c, TIMER_AWAY, m->away_at + coord_verdict_kept(c));
+	m->away_at = since;
+	if (c->stage == STAGE_COMMIT)
+		coord_set_timer(c, TIMER_AWAY, clock_ns()); /* which sets it again */
 	coord_probe(m);
 	return true;
 }
@@ -170,11 +170,11 @@ void coord_came_back(struct member *m)
 	coord_stop_probe(m);
 }
 
-void coord_stays_away(struct member *m)
+void coord_stays_away(struct member *m, const char *how)
 {
 	coord_came_back(m);
 	if (m->coord->stage == STAGE_COMMIT)
-		coord_lose_after_verdict(m, "lost");
+		coord_lose_after_verdict(m, how);
 	coord_maybe_drained(m->coord);
 }
 
@@ -183,7 +183,7 @@ void coord_await_nobody(struct coord *c)
 	c->inquiries.over = true;
 	for (int r = 0; r < c->conf.size; r++)
 		if (c->members[r].away_at)
-			coord_stays_away(&c->members[r]);
+			coord_stays_away(&c->members[r], "lost");
 }
 
 int64_t coord_away_until(const struct coord *c)
@@ -203,8 +203,9 @@ void coord_look_for_away(void *ctx)
 	for (int r = 0; r < c->conf.size && c->stage == STAGE_COMMIT; r++) {
 		struct member *m = &c->members[r];
 		const int64_t until = m->away_at + coord_verdict_kept(c);
+		char how[COORD_SILENT_TEXT];
 		if (m->away_at && until <= now)
-			coord_stays_away(m);
+			coord_stays_away(m, coord_silent_text(m, now, how));
 		else if (m->away_at && until < next)
 			next = until;
 	}

@@ -52,8 +52,9 @@ struct member {
 	uint8_t *details;   /* the memory of the intent's details */
 	struct err outcome; /* of its commit; or its loss after the verdict */
 	enum fate fate;     /* valid once done */
-	int64_t away_at; /* when its link broke after its vote; 0: it did not, or it has asked, or
-	                    nobody waits for it any more */
+	int64_t away_at; /* when its link broke after its vote, or its last sign came before that;
+	                    0: it did not break, or the rank has asked, or nobody waits for it any
+	                    more */
 	struct probe probe; /* while it is away */
 };
 
@@ -212,6 +213,9 @@ enum phase coord_phase_of(const struct coord *, const struct member *);
 /* The rank that has been silent for the longest time; NULL: none has been silent for longer than
  * @limit, ns, plus the time that its messages may take. */
 struct member *coord_most_silent(const struct coord *, int64_t limit, int64_t now);
+/* "no message for 20.3 s". Returns @text. */
+#define COORD_SILENT_TEXT 64
+const char *coord_silent_text(const struct member *, int64_t now, char text[COORD_SILENT_TEXT]);
 struct evidence coord_silence_of(const struct coord *, const struct member *, int64_t now);
 
 /* The verdict was given. */
@@ -226,11 +230,11 @@ void coord_close_inquiries(struct coord *);
 /* How long after the last sign of a rank the verdict is kept for it: it may notice a broken link
  * one --timeout later, and ask for another one. */
 int64_t coord_verdict_kept(const struct coord *);
-/* The link of @m broke after its vote. True: it may ask, so it is away until one of the next two is
- * called. */
-bool coord_leaves(struct member *m);
+/* The link of @m broke after its vote; its last sign came at @since. True: it may ask, so it is
+ * away until one of the next two is called. */
+bool coord_leaves(struct member *m, int64_t since);
 void coord_came_back(struct member *m);
-void coord_stays_away(struct member *m); /* it does not ask any more */
+void coord_stays_away(struct member *m, const char *how); /* it asks no more; @how: "lost" */
 /* The last moment at which a rank that is away may ask; 0: none is away. */
 int64_t coord_away_until(const struct coord *);
 void coord_look_for_away(void *coord); /* of TIMER_AWAY */

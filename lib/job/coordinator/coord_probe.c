@@ -45,7 +45,7 @@ static void closed(struct member *m)
 	if (!p->closed_at)
 		p->closed_at = now;
 	if (now >= p->closed_at + SETTLES)
-		coord_stays_away(m);
+		coord_stays_away(m, "lost");
 	else
 		loop_timer_set(p->loop, &p->timer, p->closed_at + SETTLES);
 }

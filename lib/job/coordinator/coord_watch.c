@@ -16,6 +16,13 @@ static int64_t silence(const struct coord *c, const struct member *m, int64_t no
 	return now - heard;
 }
 
+const char *coord_silent_text(const struct member *m, int64_t now, char text[COORD_SILENT_TEXT])
+{
+	snprintf(text, COORD_SILENT_TEXT, "no message for %.1f s",
+	         (double)silence(m->coord, m, now) / 1e9);
+	return text;
+}
+
 /* How much longer than @limit a member may be silent: as long as its messages may take. */
 static int64_t allowance(const struct member *m)
 {
@@ -126,20 +133,23 @@ void coord_watch_beats(void *ctx)
 	struct coord *c = ctx;
 	int64_t now = clock_ns();
 	struct member *silent;
-	const int64_t limit = coord_gave_verdict(c) && c->inquiries.open
-	                              ? coord_verdict_kept(c)
-	                              : c->conf.settings->timeout;
-	while ((silent = coord_most_silent(c, limit, now))) {
-		char how[64];
+	while (c->stage != STAGE_FINAL &&
+	       (silent = coord_most_silent(c, c->conf.settings->timeout, now))) {
+		char how[COORD_SILENT_TEXT];
 		if (c->stage == STAGE_RUN) {
 			struct evidence e = coord_silence_of(c, silent, now);
 			coord_fail(c, &e.err, e.phase);
 			return;
 		}
-		/* The link stays open: a rank that continues learns the outcome. */
-		snprintf(how, sizeof how, "no message for %.1f s",
-		         (double)silence(c, silent, now) / 1e9);
-		coord_lose_after_verdict(silent, how);
+		/* This process may have been stopped since it looked. */
+		ctl_look(&silent->ctl);
+		if (!ctl_open(&silent->ctl) || silence(c, silent, now) <= 0)
+			continue;
+		/* Its link may be broken unseen. It notices that the link has ended, and asks. */
+		if (c->inquiries.open && coord_leaves(silent, now - silence(c, silent, now)))
+			ctl_release(&silent->ctl);
+		else /* the link stays open: a rank that continues learns the outcome */
+			coord_lose_after_verdict(silent, coord_silent_text(silent, now, how));
 	}
 	if (c->stage == STAGE_FINAL)
 		return;
