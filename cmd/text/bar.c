@@ -142,7 +142,7 @@ const char *bar_erasure(void)
 }
 
 /* The launcher may be stopped, or its terminal may not be read: then the bar may stay. */
-#define LONGEST 1000 /* ms */
+#define LONGEST 3000 /* ms */
 
 static void ask_launcher(void)
 {
