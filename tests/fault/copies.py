@@ -11,6 +11,7 @@ from job import OLD
 
 SIZES = (0, 1, 5000, 700_000, 1 << 20, 2_500_000, (3 << 20) + 5)
 TREE = ("a", "b/c", "b/d", "e/f/g")
+MANY = tuple(f"many/{i}" for i in range(80))  # more than a sink gives files of their own
 LINKS = {"l": "a", "e/up": "../b/c", "m": "nowhere"}
 PART = ".collctl-part"
 
@@ -29,7 +30,9 @@ class Copies(Case):
         self.inputs = 1
         self.op, self.dtype, self.counts, self.rows, self.shape, self.order = "sum", "u8", None, None, (1,), "any"
         names = TREE[: rng.randrange(1, len(TREE) + 1)] if self.form == "tree" else ("",)
-        self.lengths = {n: rng.choice(SIZES) for n in names}
+        many = MANY if self.form == "tree" and rng.random() < 0.3 else ()
+        self.lengths = {n: rng.choice(SIZES) for n in names} | {n: rng.choice(SIZES[:3]) for n in many}
+        names += many
         self.delta = rng.random() < 0.3
         self.update = not self.delta and rng.random() < 0.5
         self.resume = rng.random() < 0.7
