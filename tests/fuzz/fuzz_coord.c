@@ -1,7 +1,8 @@
 /*
  * A coordinator whose ranks and guests send anything at any stage. The first byte says how many
- * ranks the job has, and whether its own takes any number. Then come steps {u8 what, u8 who, u8
- * type, u8 kind, u8 length, body}: a connection says HELLO, a rank or a guest sends a message
+ * ranks the job has, whether its own takes any number, and whether ranks may ask for the verdict.
+ * Then come steps {u8 what, u8 who, u8 type, u8 kind, u8 length, body}: a connection says HELLO, a
+ * rank or a guest sends a message
  * (bytes as they are or, by kind, a message that fits a job, with one byte changed or none), a link
  * is lost, a timer runs out, the loop turns. What the coordinator's own rank then hears must be in
  * order: one ROSTER, a VERDICT only if all have voted, and never after an ABORT.

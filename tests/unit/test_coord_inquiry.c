@@ -35,6 +35,16 @@ static void run_with_inquiries(int size, int64_t timeout)
 		until(members[r].heard[MSG_ROSTER], 1);
 }
 
+/* All have voted and heard the verdict. */
+static void give_verdict(int size, int64_t timeout)
+{
+	run_with_inquiries(size, timeout);
+	for (int r = 0; r < size; r++)
+		vote(r, "same");
+	for (int r = 0; r < size; r++)
+		until(members[r].heard[MSG_VERDICT], 1);
+}
+
 /* Member @r asks, over a link of its own. */
 static void ask_as(int r, const struct inquiry *q)
 {
@@ -98,10 +108,7 @@ static void all_succeed(int size)
 
 INQUIRY_TEST(the_verdict_is_told_again)
 {
-	run_with_inquiries(3, PATIENCE);
-	for (int r = 0; r < 3; r++)
-		vote(r, "same");
-	until(members[2].heard[MSG_VERDICT], 1);
+	give_verdict(3, PATIENCE);
 	members[2].heard[MSG_VERDICT] = 0; /* as if it had not come */
 	cut(2);
 	done(0);
@@ -116,10 +123,7 @@ INQUIRY_TEST(the_verdict_is_told_again)
 
 INQUIRY_TEST(the_outcome_is_told_again)
 {
-	run_with_inquiries(2, PATIENCE);
-	for (int r = 0; r < 2; r++)
-		vote(r, "same");
-	until(members[1].heard[MSG_VERDICT], 1);
+	give_verdict(2, PATIENCE);
 	done(0);
 	done(1);
 	until(members[0].heard[MSG_FINAL], 1);
@@ -161,10 +165,7 @@ INQUIRY_TEST(a_silent_link)
 {
 	struct err err = {0};
 	uint8_t byte;
-	run_with_inquiries(2, 2 * NS_PER_SEC);
-	for (int r = 0; r < 2; r++)
-		vote(r, "same");
-	until(members[1].heard[MSG_VERDICT], 1);
+	give_verdict(2, 2 * NS_PER_SEC);
 	struct conn *silent = go_silent(1);
 	done(0);
 	for (ssize_t got = 0; got >= 0;) {
@@ -211,10 +212,7 @@ INQUIRY_TEST(a_vote_that_was_lost)
 
 INQUIRY_TEST(a_rank_that_never_asks)
 {
-	run_with_inquiries(3, TIMEOUT);
-	for (int r = 0; r < 3; r++)
-		vote(r, "same");
-	until(members[2].heard[MSG_VERDICT], 1);
+	give_verdict(3, TIMEOUT);
 	const int64_t from = clock_ns();
 	cut(2);
 	done(0);
@@ -237,10 +235,7 @@ INQUIRY_TEST(a_rank_that_has_ended)
 	const int fd = addr_listen(&there, 0, 0, 64, &err);
 	assert_true(fd >= 0);
 	data_port[2] = addr_port(&there);
-	run_with_inquiries(3, PATIENCE);
-	for (int r = 0; r < 3; r++)
-		vote(r, "same");
-	until(members[2].heard[MSG_VERDICT], 1);
+	give_verdict(3, PATIENCE);
 	cut(2);
 	done(0);
 	done(1);
@@ -256,10 +251,7 @@ INQUIRY_TEST(a_rank_that_has_ended)
 
 INQUIRY_TEST(a_signal_ends_the_wait)
 {
-	run_with_inquiries(3, PATIENCE);
-	for (int r = 0; r < 3; r++)
-		vote(r, "same");
-	until(members[2].heard[MSG_VERDICT], 1);
+	give_verdict(3, PATIENCE);
 	cut(2);
 	done(0);
 	for_ms(10);
@@ -273,10 +265,7 @@ INQUIRY_TEST(a_signal_ends_the_wait)
 /* A rank that announces its end without DONE will not ask. */
 INQUIRY_TEST(an_announced_end_is_no_broken_link)
 {
-	run_with_inquiries(2, PATIENCE);
-	for (int r = 0; r < 2; r++)
-		vote(r, "same");
-	until(members[1].heard[MSG_VERDICT], 1);
+	give_verdict(2, PATIENCE);
 	ctl_end(&members[1].ctl);
 	done(0);
 	until(members[0].heard[MSG_FINAL], 1);
@@ -285,10 +274,7 @@ INQUIRY_TEST(an_announced_end_is_no_broken_link)
 
 INQUIRY_TEST(strangers)
 {
-	run_with_inquiries(2, PATIENCE);
-	for (int r = 0; r < 2; r++)
-		vote(r, "same");
-	until(members[1].heard[MSG_VERDICT], 1);
+	give_verdict(2, PATIENCE);
 	struct ctl kept = members[1].ctl;
 	struct inquiry wrong[] = {inquiry_of(1, false), inquiry_of(0, false), inquiry_of(2, false)};
 	wrong[0].session[15] ^= 1;
