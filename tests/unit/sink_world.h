@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lib/data/files/sink.h"
@@ -31,6 +32,8 @@ static struct {
 	int hits;
 	int fsyncs, syncs;
 	void (*look)(void);
+	void (*look_at)(int fd, mode_t mode); /* before fchmod */
+	uint32_t fs_type;                     /* of all file systems, if not 0 */
 } fault;
 
 static inline bool fails(enum call call)
@@ -92,7 +95,17 @@ int syncfs(int fd)
 
 int fchmod(int fd, mode_t mode)
 {
+	if (fault.look_at)
+		fault.look_at(fd, mode);
 	return fails(FCHMOD) ? -1 : (int)syscall(SYS_fchmod, fd, mode);
+}
+
+int fstatfs(int fd, struct statfs *fs)
+{
+	const int ret = (int)syscall(SYS_fstatfs, fd, fs);
+	if (fault.fs_type)
+		fs->f_type = fault.fs_type;
+	return ret;
 }
 
 /* ---- the folder ---- */

@@ -2,6 +2,9 @@
  * Many small outputs of a folder wait in one file until they are sealed: they need no descriptors,
  * and whichever call fails, the old files are there as they were, and nothing else.
  */
+#include <linux/magic.h>
+
+#include "lib/data/files/leftovers.h"
 #include "tests/unit/sink_world.h"
 
 #define FILES  200
@@ -133,6 +136,71 @@ TEST_WITH(test_without_sync, NULL, empty_folder)
 	if (run(s, &err))
 		fail_msg("%s", err.text);
 	assert_int_equal(fault.syncs + fault.fsyncs, 0);
+	sink_free(s);
+	assert_new();
+}
+
+/* FUSE does not pass syncfs on to its server. */
+TEST_WITH(test_a_file_system_that_syncs_only_files, NULL, empty_folder)
+{
+	struct err err = {0};
+	put_old();
+	fault.fs_type = FUSE_SUPER_MAGIC;
+	struct sink *s = add_all(true, false, &err);
+	if (run(s, &err))
+		fail_msg("%s", err.text);
+	assert_int_equal(fault.syncs, 0);
+	assert_int_equal(fault.fsyncs, FILES + FOLDER);
+	sink_free(s);
+	assert_new();
+}
+
+static void assert_private(int fd, mode_t mode)
+{
+	struct stat st;
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	assert_int_equal(mode, 0640);
+}
+
+/* Until a file has its permissions, others cannot open it. */
+TEST_WITH(test_permissions, NULL, empty_folder)
+{
+	struct err err = {0};
+	put_old();
+	struct sink *s = add_all(false, false, &err);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(write_all_files(s, &err), 0);
+	fault.look_at = assert_private;
+	assert_int_equal(sink_seal(s, &err), 0);
+	fault.look_at = NULL;
+	sink_free(s);
+	assert_old();
+}
+
+static void count_used(void *ctx, const struct leftover *l)
+{
+	int *used = ctx;
+	assert_int_equal(l->fate, LEFTOVER_USED);
+	++*used;
+}
+
+/* They have no lock, and the old time of the files that they copy. */
+TEST_WITH(test_files_of_a_job_are_no_leftovers, NULL, empty_folder)
+{
+	struct err err = {0};
+	int used = 0;
+	const struct leftovers l = {.age = 1, .tell = count_used, .ctx = &used};
+	put_old();
+	struct sink *s = add_all(false, false, &err);
+	assert_int_equal(sink_add_symlink_below(s, "top", "link", "a", &as, &err), FILES);
+	assert_int_equal(sink_open(s, &err), 0);
+	assert_int_equal(write_all_files(s, &err), 0);
+	assert_int_equal(sink_seal(s, &err), 0);
+	assert_int_equal(leftovers_remove(&l, "top", &err), 0);
+	assert_int_equal(used, FILES + 1 + FILES / 10); /* the new ones, the old ones */
+	if (sink_commit(s, &err))
+		fail_msg("%s", err.text);
 	sink_free(s);
 	assert_new();
 }

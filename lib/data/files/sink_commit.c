@@ -49,13 +49,14 @@ static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
 	return ret;
 }
 
-/* With sync, @each file is synced, or all of them later (sync_staged). */
-static int seal_staged(struct sink *s, struct sink_file *f, bool each, struct err *err)
+/* With sync, sync_staged syncs the file, where it can. */
+static int seal_staged(struct sink *s, struct sink_file *f, struct err *err)
 {
 	const void *data = staging_read(&s->staging, f->size, f->at, err);
+	const bool sync = s->sync && !staging_can_sync(f->out.dirfd);
 	return data ? outfile_seal_staged(&f->out, data,
 	                                  f->attributes.has_time ? &f->attributes.modified : NULL,
-	                                  s->sync && each, err)
+	                                  sync, err)
 	            : -1;
 }
 
@@ -68,7 +69,7 @@ static int sync_staged(const struct sink *s, struct err *err)
 		if (!f->staged || f->dropped || (last && last->device == f->out.device))
 			continue;
 		last = &f->out;
-		if (staging_sync(last->dirfd))
+		if (staging_can_sync(last->dirfd) && staging_sync(last->dirfd))
 			return err_errno(err, ERR_OUTPUT, "%s: cannot sync to disk", f->path);
 	}
 	return 0;
@@ -76,7 +77,6 @@ static int sync_staged(const struct sink *s, struct err *err)
 
 int sink_seal(struct sink *s, struct err *err)
 {
-	const bool each = !staging_can_sync();
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
 		if (f->is_stdout && !stdout_is_read())
@@ -91,7 +91,7 @@ int sink_seal(struct sink *s, struct err *err)
 			continue;
 		}
 		if (f->staged) {
-			if (seal_staged(s, f, each, err))
+			if (seal_staged(s, f, err))
 				return -1;
 			continue;
 		}
@@ -102,7 +102,7 @@ int sink_seal(struct sink *s, struct err *err)
 			return -1;
 	}
 	staging_release(&s->staging);
-	if (s->sync && !each && sync_staged(s, err))
+	if (s->sync && sync_staged(s, err))
 		return -1;
 	return keep_old(s, err);
 }

@@ -1,8 +1,10 @@
 #include "lib/data/files/staging.h"
 
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "lib/base/io.h"
@@ -55,10 +57,25 @@ int staging_sync(int dirfd)
 	return io_retry(syncfs(dirfd));
 }
 
-bool staging_can_sync(void)
+static bool reports_errors(void)
 {
 	struct utsname u;
 	int major = 0, minor = 0;
 	return uname(&u) == 0 && sscanf(u.release, "%d.%d", &major, &minor) == 2 &&
 	       (major > 5 || (major == 5 && minor >= 8));
+}
+
+bool staging_can_sync(int dirfd)
+{
+	static const uint32_t types[] = {
+	        BTRFS_SUPER_MAGIC, EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC,
+	        NFS_SUPER_MAGIC,   TMPFS_MAGIC,      XFS_SUPER_MAGIC,
+	};
+	struct statfs fs;
+	if (io_retry(fstatfs(dirfd, &fs)) || !reports_errors())
+		return false;
+	for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+		if ((uint32_t)fs.f_type == types[i])
+			return true;
+	return false;
 }

@@ -36,7 +36,8 @@ void staging_release(struct staging *);
 /* Write all data of the file system of @dirfd to disk: of many files it is faster than an fsync of
  * each. Returns as fsync does; errors count from when @dirfd was opened. */
 int staging_sync(int dirfd);
-/* Does this kernel report such errors? From Linux 5.8 on. */
-bool staging_can_sync(void);
+/* Is that as good as an fsync of each? The file system must do all that fsync does (FUSE and SMB do
+ * not ask their servers), and the kernel report errors: Linux does from 5.8 on. */
+bool staging_can_sync(int dirfd);
 
 #endif
