@@ -66,12 +66,25 @@ static void remove_link(const struct leftovers *l, int parent, const char *name,
 		tell(l, path, LEFTOVER_REMOVED, 0, NULL);
 }
 
+/* Do jobs have temporary files in the folder @fd? Not all of these are locked themselves. */
+static bool is_used(int fd)
+{
+	if (io_retry(flock(fd, LOCK_EX | LOCK_NB)))
+		return errno == EWOULDBLOCK;
+	io_retry(flock(fd, LOCK_UN));
+	return false;
+}
+
 /* The file or link @name in the folder @parent has the name of what jobs leave. */
 static void examine(const struct leftovers *l, int parent, const char *name, const struct stat *st,
                     const char *path)
 {
 	if (is_young(l, st) || !(user_is_self(st->st_uid) || user_may_own(st->st_uid)))
 		return;
+	if (!part_is_name(name) && is_used(parent)) {
+		tell(l, path, LEFTOVER_USED, 0, NULL);
+		return;
+	}
 	if (outfile_is_kept(name)) {
 		tell(l, path, LEFTOVER_KEPT, (uint64_t)st->st_size, NULL);
 		return;

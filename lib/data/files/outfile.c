@@ -224,11 +224,18 @@ static void drop_name(char **name)
 	*name = NULL;
 }
 
+/* The same of links, and of files that are not open, which have no lock themselves. */
+static void lock_folder(const struct outfile *f)
+{
+	io_retry(flock(f->dirfd, LOCK_SH | LOCK_NB));
+}
+
 int outfile_make_temp(struct outfile *f, char **name, outfile_make *make, void *ctx,
                       struct err *err)
 {
 	int error = EEXIST;
 	*name = NULL;
+	lock_folder(f);
 	for (int i = 0; i < TEMP_TRIES && error == EEXIST; i++) {
 		free(*name);
 		*name = new_temp_name(f, name == &f->kept ? KEPT : TEMP, err);
@@ -263,7 +270,9 @@ int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, cha
 static int make_file(struct outfile *f, const char *name, void *ctx)
 {
 	(void)ctx;
-	f->fd = openat(f->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+	/* If it will have permissions of its own, nobody else may open it before. */
+	f->fd = openat(f->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+	               f->has_mode ? 0600 : 0666);
 	return f->fd < 0 ? -1 : 0;
 }
 

@@ -9,8 +9,9 @@
  * written and, with sync, on disk, and the file has a temporary name. Release deletes a file that
  * was not committed.
  *
- * A temporary file is ".NAME.collctl-XXXXXXXXXXXX" and locked (flock); one without a lock was left
- * by a killed process. An old file that is kept has the name ".NAME.collctl-old-XXXXXXXXXXXX".
+ * A temporary file is ".NAME.collctl-XXXXXXXXXXXX" and locked (flock), or its folder is (shared);
+ * one without a lock was left by a killed process. An old file that is kept has the name
+ * ".NAME.collctl-old-XXXXXXXXXXXX".
  */
 #ifndef COLLCTL_DATA_FILES_OUTFILE_H
 #define COLLCTL_DATA_FILES_OUTFILE_H

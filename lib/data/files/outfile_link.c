@@ -54,14 +54,13 @@ static const struct sparse no_holes;
 static int copy(struct outfile *f, int from, struct err *err)
 {
 	struct stat st;
-	if (outfile_open_named(f, err))
-		return -1;
 	if (fstat(from, &st))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the file to link to",
 		                 f->path);
 	f->size = (uint64_t)st.st_size;
-	if (outfile_copy(f, from, &no_holes, err) || outfile_set_mode(f, st.st_mode & 0777, err) ||
-	    outfile_set_time(f, st.st_mtim, err))
+	f->has_mode = true;
+	if (outfile_open_named(f, err) || outfile_copy(f, from, &no_holes, err) ||
+	    outfile_set_mode(f, st.st_mode & 0777, err) || outfile_set_time(f, st.st_mtim, err))
 		return -1;
 	return f->sync && io_retry(fsync(f->fd))
 	               ? outfile_write_error(f, "cannot sync to disk", err)
