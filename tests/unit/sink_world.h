@@ -34,6 +34,7 @@ static struct {
 	void (*look)(void);
 	void (*look_at)(int fd, mode_t mode); /* before fchmod */
 	uint32_t fs_type;                     /* of all file systems, if not 0 */
+	bool full;                            /* no file system has a block left */
 } fault;
 
 static inline bool fails(enum call call)
@@ -105,6 +106,8 @@ int fstatfs(int fd, struct statfs *fs)
 	const int ret = (int)syscall(SYS_fstatfs, fd, fs);
 	if (fault.fs_type)
 		fs->f_type = fault.fs_type;
+	if (fault.full)
+		fs->f_bfree = fs->f_bavail = 0;
 	return ret;
 }
 

@@ -205,6 +205,24 @@ TEST_WITH(test_files_of_a_job_are_no_leftovers, NULL, empty_folder)
 	assert_new();
 }
 
+/* No single file needs so much: the errors name the folder, or how many files there are. */
+TEST_WITH(test_no_room, NULL, empty_folder)
+{
+	struct err err = {0};
+	put_old();
+	struct sink *s = add_all(false, false, &err);
+	fail_calls(FALLOCATE, 0, ENOSPC, 1);
+	fault.fs_type = XFS_SUPER_MAGIC;
+	assert_err(sink_open(s, &err), &err, ERR_OUTPUT, "top: cannot allocate the file: No space");
+	sink_free(s);
+	err = (struct err){0};
+	s = add_all(false, false, &err);
+	fault.full = true;
+	assert_err(sink_open(s, &err), &err, ERR_OUTPUT, " and 199 other outputs: No space");
+	sink_free(s);
+	assert_old();
+}
+
 TEST_WITH(test_every_failure, NULL, empty_folder)
 {
 	static const enum call calls[] = {RENAMEAT, LINKAT, FALLOCATE, SYNCFS, FCHMOD};

@@ -342,7 +342,7 @@ static bool is_plenty(const struct statfs *fs, uint64_t bytes)
 static int no_room(const struct outfile *f, uint64_t bytes, struct err *err)
 {
 	struct room room = {0};
-	int ret = room_add(&room, f->fd, f->path, bytes, err);
+	int ret = room_add(&room, f->fd, f->path, 1, bytes, err);
 	if (ret == 0)
 		ret = room_check(&room, err);
 	room_release(&room);

@@ -56,7 +56,8 @@ int room_merge(struct room *r, const struct room_needs *needs, struct err *err)
 	return 0;
 }
 
-int room_add(struct room *r, int fd, const char *path, uint64_t bytes, struct err *err)
+int room_add(struct room *r, int fd, const char *path, uint64_t files, uint64_t bytes,
+             struct err *err)
 {
 	struct stat st;
 	struct statfs fs;
@@ -67,7 +68,7 @@ int room_add(struct room *r, int fd, const char *path, uint64_t bytes, struct er
 	                                       .bytes = bytes,
 	                                       .left = room_left(&fs),
 	                                       .first = path,
-	                                       .files = 1},
+	                                       .files = files},
 	                  err);
 }
 
@@ -85,7 +86,7 @@ int room_add_absent(struct room *r, const char *path, uint64_t bytes, struct err
 		ret = above ? 0 : -1;
 	}
 	if (fd >= 0) {
-		ret = room_add(r, fd, path, bytes, err);
+		ret = room_add(r, fd, path, 1, bytes, err);
 		close(fd);
 	}
 	free(folder);

@@ -26,9 +26,10 @@ struct room {
 	} * on;
 	size_t n;
 };
-/* A file @path of @bytes is to be written to the file system of @fd. */
-int room_add(struct room *, int fd, const char *path, uint64_t bytes, struct err *err);
-/* The same, for a file in a folder that does not exist yet: on the file system of the next folder
+/* @files, of which one is @path, are to be written to the file system of @fd, @bytes in all. */
+int room_add(struct room *, int fd, const char *path, uint64_t files, uint64_t bytes,
+             struct err *err);
+/* The same, for one file in a folder that does not exist yet: on the file system of the next folder
  * above that exists. */
 int room_add_absent(struct room *, const char *path, uint64_t bytes, struct err *err);
 /* Add the needs of another rank, whose `first` must outlive @r. ERR_RESOURCE. */

@@ -616,19 +616,24 @@ static uint64_t blocks(const struct sink_file *f)
 	return (f->size + block - 1) / block * block;
 }
 
-/* Add @file to the @bytes of staged files in its folder, and these to @room if it is the last of
- * them. */
-static int add_staged(const struct sink *s, int file, uint64_t *bytes, struct room *room,
+/* Staged files of one folder. */
+struct staged {
+	uint64_t files, bytes;
+};
+
+/* Add @file to those of its folder, and these to @room if it is the last of them. */
+static int add_staged(const struct sink *s, int file, struct staged *of, struct room *room,
                       struct err *err)
 {
 	const struct sink_file *f = &s->files[file], *next = f + 1;
-	*bytes += blocks(f);
+	of->files++;
+	of->bytes += blocks(f);
 	if (file + 1 < s->nfiles && next->staged && !next->dropped &&
 	    next->out.dirfd == f->out.dirfd)
 		return 0;
-	const uint64_t all = *bytes;
-	*bytes = 0;
-	return room_add(room, f->out.dirfd, f->path, all, err);
+	const struct staged all = *of;
+	*of = (struct staged){0};
+	return room_add(room, f->out.dirfd, f->path, all.files, all.bytes, err);
 }
 
 /* Is there room for what no file system has allocated? The files of the staging come in addition to
@@ -636,17 +641,17 @@ static int add_staged(const struct sink *s, int file, uint64_t *bytes, struct ro
 static int check_room(const struct sink *s, struct err *err)
 {
 	struct room room = {0};
-	uint64_t staged = 0;
+	struct staged staged = {0};
 	int ret = 0;
 	if (s->staging.spool.unallocated)
-		ret = room_add(&room, s->staging.spool.fd, s->staging.spool.path, s->staging.bytes,
-		               err);
+		ret = room_add(&room, s->staging.spool.fd, s->staging.spool.path, 1,
+		               s->staging.bytes, err);
 	for (int i = 0; ret == 0 && i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
 		if (f->staged && !f->dropped)
 			ret = add_staged(s, i, &staged, &room, err);
 		else if (!sink_keeps(f) && f->out.unallocated)
-			ret = room_add(&room, f->out.fd, f->path, needs(f), err);
+			ret = room_add(&room, f->out.fd, f->path, 1, needs(f), err);
 	}
 	if (ret == 0)
 		ret = room_check(&room, err);
@@ -763,7 +768,7 @@ int sink_room(const struct sink *s, struct room *room, struct err *err)
 			continue;
 		const uint64_t bytes = staged && is_small(s, f) ? f->size + blocks(f) : needs(f);
 		ret = f->out.dirfd >= 0 && f->out.path
-		              ? room_add(room, f->out.dirfd, f->path, bytes, err)
+		              ? room_add(room, f->out.dirfd, f->path, 1, bytes, err)
 		              : room_add_absent(room, f->path, bytes, err);
 	}
 	return ret;

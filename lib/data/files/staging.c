@@ -19,7 +19,12 @@ uint64_t staging_add(struct staging *s, uint64_t bytes)
 
 int staging_open(struct staging *s, const char *path, size_t top, struct err *err)
 {
-	return outfile_open_aside(&s->spool, path, top, s->bytes, err);
+	while (top > 1 && path[top - 1] == '/')
+		top--;
+	char *folder = err_strndup(path, top, "a path", err);
+	const int ret = folder ? outfile_open_aside(&s->spool, folder, top, s->bytes, err) : -1;
+	free(folder);
+	return ret;
 }
 
 int staging_pwrite(struct staging *s, const void *buf, size_t bytes, uint64_t at, struct err *err)
