@@ -322,6 +322,23 @@ COORD_TEST(auto_ranks_fill_the_places_left)
 	assert_string_equal(members[0].failure.host, "n");
 }
 
+/* Also if its last two messages come at once. */
+COORD_TEST(a_rank_hears_the_coordinator_before_the_roster)
+{
+	const struct presence p[2] = {presence_of("a", ""), presence_of("b", "")};
+	struct hello h = hello_of(0, 2);
+	open_job_as(-1, &p[0], 2, PATIENCE, NS_PER_SEC);
+	hello_as(1, &h);
+	until(members[1].heard[MSG_WELCOME], 1);
+	until(members[0].heard[MSG_WELCOME], 1);
+	intend(0, "(2)");
+	say_present(1, &p[1]);
+	intend(1, "(2)");
+	until(members[1].heard[MSG_ROSTER], 1);
+	assert_int_equal(members[1].heard[MSG_WELCOME], 2);
+	assert_int_equal(members[1].welcome.coordinator, 1);
+}
+
 COORD_TEST(the_root_is_found)
 {
 	struct presence p[3] = {presence_of("b.example", ""), presence_of("a", ""),

@@ -121,6 +121,9 @@ static void maybe_complete(struct coord *c)
 	for (int *r = &c->upto.has_intent; *r < c->conf.size; ++*r)
 		if (!c->members[*r].has_intent)
 			return;
+	coord_look_at_seats(c); /* a roster must not be the first to name the coordinator */
+	if (c->stage != STAGE_JOIN)
+		return;
 	coord_look_at_ages(c);
 	if (agree_on_facts(c->intents, c->conf.size, &c->comparison.disagreement))
 		coord_send_rosters(c);
