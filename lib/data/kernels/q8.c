@@ -130,8 +130,8 @@ static INLINE void encode_some(struct q8_block *b, const double *x, size_t n, do
 	encode(b, all, error);
 }
 
-KERNEL_UNFUSED
-void q8_encode(struct q8_block *b, const double *x, size_t n, double error)
+KERNEL_UNFUSED static void encode_kernel(struct q8_block *b, const double *x, size_t n,
+                                         double error)
 {
 	encode_some(b, x, n, error);
 }
@@ -161,8 +161,7 @@ static INLINE void decode(const struct q8_block *b, double *restrict x)
 			x[i] = value_of(b->code[i], scale);
 }
 
-KERNEL_UNFUSED
-void q8_decode(const struct q8_block *b, double *x)
+KERNEL_UNFUSED static void decode_kernel(const struct q8_block *b, double *x)
 {
 	decode(b, x);
 }
@@ -194,9 +193,8 @@ static INLINE void join(struct q8_block *dst, uint8_t *const *inputs, uint64_t o
 	encode(dst, sum, error);
 }
 
-KERNEL_UNFUSED
-void q8_join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, int n, size_t count,
-             double divisor)
+KERNEL_UNFUSED static void join_kernel(struct q8_block *dst, uint8_t *const *inputs,
+                                       uint64_t offset, int n, size_t count, double divisor)
 {
 	for (size_t i = 0; i < count; i++)
 		join(dst + i, inputs, offset + i * sizeof *dst, n, divisor);
@@ -204,8 +202,8 @@ void q8_join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, int 
 
 /* ---- elements of files ---- */
 
-KERNEL_UNFUSED
-void q8_take(struct q8_block *dst, enum dtype dtype, const void *src, double weight, uint64_t n)
+KERNEL_UNFUSED static void take_kernel(struct q8_block *dst, enum dtype dtype, const void *src,
+                                       double weight, uint64_t n)
 {
 	const uint8_t *from = src;
 	double x[Q8_VALUES];
@@ -236,8 +234,8 @@ static INLINE double rounded_by(enum dtype dtype, const double *x, const void *y
 	return most < INFINITE ? value_of_bits(most) : (double)INFINITY;
 }
 
-KERNEL_UNFUSED
-double q8_give(enum dtype dtype, void *dst, const struct q8_block *src, uint64_t n)
+KERNEL_UNFUSED static double give_kernel(enum dtype dtype, void *dst, const struct q8_block *src,
+                                         uint64_t n)
 {
 	uint8_t *to = dst;
 	double x[Q8_VALUES], most = 0;
@@ -250,4 +248,32 @@ double q8_give(enum dtype dtype, void *dst, const struct q8_block *src, uint64_t
 		to += len * dtype_size(dtype);
 	}
 	return most;
+}
+
+/* ---- the names of q8.h: those of target_clones would be visible in the library ---- */
+
+void q8_encode(struct q8_block *b, const double *x, size_t n, double error)
+{
+	encode_kernel(b, x, n, error);
+}
+
+void q8_decode(const struct q8_block *b, double *x)
+{
+	decode_kernel(b, x);
+}
+
+void q8_join(struct q8_block *dst, uint8_t *const *inputs, uint64_t offset, int n, size_t count,
+             double divisor)
+{
+	join_kernel(dst, inputs, offset, n, count, divisor);
+}
+
+void q8_take(struct q8_block *dst, enum dtype dtype, const void *src, double weight, uint64_t n)
+{
+	take_kernel(dst, dtype, src, weight, n);
+}
+
+double q8_give(enum dtype dtype, void *dst, const struct q8_block *src, uint64_t n)
+{
+	return give_kernel(dtype, dst, src, n);
 }
