@@ -223,6 +223,24 @@ TEST_WITH(test_no_room, NULL, empty_folder)
 	assert_old();
 }
 
+/* Each file is below the limit, all of them together are not. */
+TEST_WITH(test_a_limit_for_each_file, NULL, empty_folder)
+{
+	struct err err = {0};
+	struct rlimit before, limit;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	limit = (struct rlimit){FILES, before.rlim_max};
+	put_old();
+	struct sink *s = add_all(false, false, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	const int ret = run(s, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	if (ret)
+		fail_msg("%s", err.text);
+	sink_free(s);
+	assert_new();
+}
+
 TEST_WITH(test_every_failure, NULL, empty_folder)
 {
 	static const enum call calls[] = {RENAMEAT, LINKAT, FALLOCATE, SYNCFS, FCHMOD};

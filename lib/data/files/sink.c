@@ -95,9 +95,13 @@ static bool is_small(const struct sink *s, const struct sink_file *f)
 bool sink_stages(const struct sink *s)
 {
 	int n = 0;
-	for (int i = 0; i < s->nfiles && n < STAGED_FROM; i++)
-		n += is_small(s, &s->files[i]);
-	return n == STAGED_FROM;
+	uint64_t bytes = 0;
+	for (int i = 0; i < s->nfiles; i++)
+		if (is_small(s, &s->files[i])) {
+			n++;
+			bytes += s->files[i].size;
+		}
+	return n >= STAGED_FROM && staging_may_hold(bytes);
 }
 
 /* One per file that is neither staged nor a symbolic link, and one per folder; an archive has two

@@ -3,6 +3,7 @@
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -10,6 +11,13 @@
 #include "lib/base/io.h"
 
 #define AHEAD (1u << 20) /* bytes that staging_read reads at once */
+
+bool staging_may_hold(uint64_t bytes)
+{
+	struct rlimit limit;
+	return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ||
+	       bytes <= limit.rlim_cur;
+}
 
 uint64_t staging_add(struct staging *s, uint64_t bytes)
 {

@@ -21,6 +21,8 @@ struct staging {
 	size_t len;
 };
 
+/* May one file have so many bytes (ulimit -f)? */
+bool staging_may_hold(uint64_t bytes);
 /* Before staging_open: the place of an output of @bytes. */
 uint64_t staging_add(struct staging *, uint64_t bytes);
 /* Create the file in the folder of the first @top bytes of @path, or in its parent. Errors name
