@@ -324,6 +324,16 @@ TEST_WITH(test_a_folder_that_cannot_be_written, NULL, empty_folder)
 	assert_int_equal(chmod("top/b", 0700), 0);
 	sink_free(s);
 	assert_old();
+	/* Nothing is written directly into this one. */
+	err = (struct err){0};
+	assert_int_equal(chmod("top", 0500), 0);
+	s = add_all(false, false, &err);
+	const int ret = run(s, &err);
+	assert_int_equal(chmod("top", 0700), 0);
+	if (ret)
+		fail_msg("%s", err.text);
+	sink_free(s);
+	assert_new();
 }
 
 int main(void)

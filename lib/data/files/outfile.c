@@ -589,15 +589,19 @@ int outfile_probe(struct outfile *f, const char *path, size_t top, const char *p
 	return ret;
 }
 
-/* Open the folder at the first @top bytes of @path, or its parent. */
-static int open_top(const char *path, size_t top)
+/* Open the folder of @path or, if it does not exist, the one of its first @top bytes, or its
+ * parent. */
+static int open_near(const char *path, size_t top)
 {
+	int fd = beneath_open(path, top);
+	if (fd >= 0)
+		return fd;
 	while (top > 1 && path[top - 1] == '/')
 		top--;
 	char *folder = strndup(path, top);
 	if (!folder)
 		return -1;
-	int fd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	fd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 	if (fd < 0 && errno == ENOENT)
 		fd = beneath_open(folder, 0);
 	int error = errno;
@@ -606,13 +610,13 @@ static int open_top(const char *path, size_t top)
 	return fd;
 }
 
-int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
-                       struct err *err)
+int outfile_open_aside(struct outfile *f, const char *name, const char *path, size_t top,
+                       uint64_t size, struct err *err)
 {
 	*f = (struct outfile){.fd = -1, .dirfd = -1, .size = size, .back = WRITEBACK_INIT};
-	f->path = err_strdup(path, "a path", err);
+	f->path = err_strdup(name, "a path", err);
 	f->name = f->path ? err_strdup(path_name(path), "a path", err) : NULL;
-	if (f->name && (f->dirfd = open_top(path, top)) < 0)
+	if (f->name && (f->dirfd = open_near(path, top)) < 0)
 		create_error(f, err);
 	else if (f->name && open_anywhere(f, err) == 0 && allocate(f, 0, size, err) == 0) {
 		if (f->temp)

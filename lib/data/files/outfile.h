@@ -79,11 +79,12 @@ int outfile_open_part(struct outfile *f, const char *path, size_t top, uint64_t 
 int outfile_find_part(const char *path, size_t top, bool force);
 /* Remove @part, an open part of that target. */
 void outfile_remove_part(const char *path, size_t top, bool force, int part);
-/* Create an unnamed file for bytes that another rank writes to such a path: in the folder of the
- * first @top bytes of @path or, if it does not exist, in its parent. The other rank creates the
- * folders. The file may be written and read, but not sealed or committed. */
-int outfile_open_aside(struct outfile *f, const char *path, size_t top, uint64_t size,
-                       struct err *err);
+/* Create an unnamed file for bytes that another rank writes to such a path: in the folder of @path
+ * or, if it does not exist, in that of its first @top bytes, or in its parent. The other rank
+ * creates the folders. The file may be written and read, but not sealed or committed. @name: for
+ * messages. */
+int outfile_open_aside(struct outfile *f, const char *name, const char *path, size_t top,
+                       uint64_t size, struct err *err);
 /* Open an output that becomes a symbolic link to @points_to, which must outlive @f, or, if this is
  * NULL, a hard link to a file of this job. It is not written; instead of outfile_seal call
  * outfile_seal_symlink or outfile_seal_link. A symbolic link replaces another, and with @force also

@@ -546,7 +546,7 @@ static int create(const struct sink *s, struct sink_file *f, struct err *err)
 		return outfile_open_part(&f->out, f->path, f->top, f->size, sync, forces(s, f),
 		                         part, &f->no_part, err);
 	if (f->top && f->dropped
-	            ? outfile_open_aside(&f->out, f->path, f->top, size, err)
+	            ? outfile_open_aside(&f->out, f->path, f->path, f->top, size, err)
 	            : outfile_open_below(&f->out, f->path, f->top, size, sync, forces(s, f), err))
 		return -1;
 	return f->data && !s->deferred ? outfile_make_sparse(&f->out, f->size, f->data, err) : 0;

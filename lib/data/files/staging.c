@@ -27,10 +27,12 @@ uint64_t staging_add(struct staging *s, uint64_t bytes)
 
 int staging_open(struct staging *s, const char *path, size_t top, struct err *err)
 {
-	while (top > 1 && path[top - 1] == '/')
-		top--;
-	char *folder = err_strndup(path, top, "a path", err);
-	const int ret = folder ? outfile_open_aside(&s->spool, folder, top, s->bytes, err) : -1;
+	size_t n = top;
+	while (n > 1 && path[n - 1] == '/')
+		n--;
+	char *folder = err_strndup(path, n, "a path", err);
+	const int ret =
+	        folder ? outfile_open_aside(&s->spool, folder, path, top, s->bytes, err) : -1;
 	free(folder);
 	return ret;
 }

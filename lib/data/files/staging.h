@@ -25,8 +25,8 @@ struct staging {
 bool staging_may_hold(uint64_t bytes);
 /* Before staging_open: the place of an output of @bytes. */
 uint64_t staging_add(struct staging *, uint64_t bytes);
-/* Create the file in the folder of the first @top bytes of @path, or in its parent. Errors name
- * the folder. */
+/* Create the file by outfile_open_aside, for an output @path below its first @top bytes. Errors
+ * name this folder. */
 int staging_open(struct staging *, const char *path, size_t top, struct err *err);
 /* Thread-safe for different ranges. */
 int staging_pwrite(struct staging *, const void *buf, size_t bytes, uint64_t at, struct err *err);
