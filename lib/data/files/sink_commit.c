@@ -49,11 +49,10 @@ static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
 	return ret;
 }
 
-/* With sync, sync_staged syncs the file, where it can. */
-static int seal_staged(struct sink *s, struct sink_file *f, struct err *err)
+/* @sync: at once; else sync_staged may do it. */
+static int seal_staged(struct sink *s, struct sink_file *f, bool sync, struct err *err)
 {
 	const void *data = staging_read(&s->staging, f->size, f->at, err);
-	const bool sync = s->sync && !staging_can_sync(f->out.dirfd);
 	return data ? outfile_seal_staged(&f->out, data,
 	                                  f->attributes.has_time ? &f->attributes.modified : NULL,
 	                                  sync, err)
@@ -77,6 +76,8 @@ static int sync_staged(const struct sink *s, struct err *err)
 
 int sink_seal(struct sink *s, struct err *err)
 {
+	int folder = -1; /* of the last staged file */
+	bool each = false;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
 		if (f->is_stdout && !stdout_is_read())
@@ -91,7 +92,10 @@ int sink_seal(struct sink *s, struct err *err)
 			continue;
 		}
 		if (f->staged) {
-			if (seal_staged(s, f, err))
+			if (f->out.dirfd != folder)
+				each = s->sync && !staging_can_sync(f->out.dirfd);
+			folder = f->out.dirfd;
+			if (seal_staged(s, f, each, err))
 				return -1;
 			continue;
 		}
