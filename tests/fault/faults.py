@@ -43,9 +43,15 @@ class Judgement:
     def kept(self, r):
         return all("old" in s for s in self.run.states[r].values())
 
+    def may_be_new(self, r):
+        return all(s != "old" for s in self.run.states[r].values())
+
     def committed(self, survivors):
         """Did somebody get the verdict?"""
-        return any(self.codes[r] == 0 for r in survivors) or any(self.new(r) for r in self.ranks)
+        if any(self.codes[r] == 0 for r in survivors) or any(self.new(r) for r in self.ranks):
+            return True
+        # Where the new files are as the old ones were, by what the ranks say.
+        return any("after the verdict" in self.said[r] and self.may_be_new(r) for r in survivors)
 
     def success(self):
         for r in self.ranks:
