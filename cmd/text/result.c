@@ -10,6 +10,7 @@
 #include "cmd/text/where.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
+#include "lib/base/path.h"
 #include "lib/base/units.h"
 #include "lib/coll/bench/bench.h"
 #include "lib/coll/files/inspect.h"
@@ -426,10 +427,7 @@ static void print_planned(const struct coll_planned *v, int rank)
 /* Without slashes at its end. */
 static int folder_length(const char *path)
 {
-	int n = (int)strlen(path);
-	while (n > 1 && path[n - 1] == '/')
-		n--;
-	return n;
+	return (int)path_trim(path, strlen(path));
 }
 
 /* --dry-run: print what this rank would do. */

@@ -14,6 +14,13 @@ const char *path_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+size_t path_trim(const char *path, size_t len)
+{
+	while (len > 1 && path[len - 1] == '/')
+		len--;
+	return len;
+}
+
 bool path_is_plain(const char *name)
 {
 	return *name && *name != '.' && !strchr(name, '/') && strlen(name) <= NAME_MAX &&

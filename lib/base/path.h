@@ -3,11 +3,14 @@
 #define COLLCTL_BASE_PATH_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "lib/base/err.h"
 
 /* The part of @path after the last '/'; the whole path if it has none. */
 const char *path_name(const char *path);
+/* The length of the first @len bytes of @path without slashes at their end. "/" keeps one. */
+size_t path_trim(const char *path, size_t len);
 /* Is @name a plain name of a file: not hidden, without '/', and of printable characters
  * (text_is_clean)? For names that come from a file or another rank. */
 bool path_is_plain(const char *name);

@@ -85,9 +85,7 @@ static int by_rank(const void *a, const void *b)
 /* "dir/part.npy" as "dir/part.{rank}.npy", a folder as "out.{rank}". */
 static void with_rank(const char *path, char *out, size_t cap)
 {
-	int len = (int)strlen(path);
-	while (len > 1 && path[len - 1] == '/')
-		len--;
+	const int len = (int)path_trim(path, strlen(path));
 	const char *dot = strchr(path_name(path), '.');
 	int stem = dot && dot > path_name(path) && dot < path + len ? (int)(dot - path) : len;
 	snprintf(out, cap, "%.*s.{rank}%.*s", stem, path, len - stem, path + stem);

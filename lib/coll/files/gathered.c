@@ -201,18 +201,10 @@ static void split_release(struct split_path *p)
 	*p = (struct split_path){0};
 }
 
-static size_t without_slashes(const char *path)
-{
-	size_t n = strlen(path);
-	while (n > 1 && path[n - 1] == '/')
-		n--;
-	return n;
-}
-
 static bool ends_in_host(const char *name)
 {
 	static const char host[] = "{host}";
-	const size_t n = without_slashes(name), len = sizeof host - 1;
+	const size_t n = path_trim(name, strlen(name)), len = sizeof host - 1;
 	return n >= len && memcmp(name + n - len, host, len) == 0 &&
 	       (n == len || name[n - len - 1] == '/');
 }
@@ -326,8 +318,8 @@ static int name_file(struct collective *c, const struct split_path *p, int rank,
 static int name_folder(struct collective *c, struct split_path *p, int rank, struct err *err)
 {
 	const struct file_list *t = &c->agreed.rank_files[rank].files;
-	p->top[without_slashes(p->top)] = '\0';
-	p->rest[*p->rest ? without_slashes(p->rest) : 0] = '\0';
+	p->top[path_trim(p->top, strlen(p->top))] = '\0';
+	p->rest[path_trim(p->rest, strlen(p->rest))] = '\0';
 	if (add_folders(c, p->top, *p->rest, err) < 0 ||
 	    (*p->rest && add_folders_below(c, p->top, p->rest, err) < 0))
 		return -1;

@@ -596,9 +596,7 @@ static int open_near(const char *path, size_t top)
 	int fd = beneath_open(path, top);
 	if (fd >= 0)
 		return fd;
-	while (top > 1 && path[top - 1] == '/')
-		top--;
-	char *folder = strndup(path, top);
+	char *folder = strndup(path, path_trim(path, top));
 	if (!folder)
 		return -1;
 	fd = io_retry(open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC));

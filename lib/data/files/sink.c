@@ -214,14 +214,12 @@ static int add_folder(struct sink *s, char *path, size_t top, const struct sink_
 int sink_add_folder(struct sink *s, const char *path, struct err *err)
 {
 	static const struct sink_attributes none;
-	size_t len = strlen(path);
 	if (strcmp(path, "-") == 0)
 		return err_set(err, ERR_USAGE,
 		               "-: several files cannot be written to stdout: name a folder for "
 		               "the output");
-	while (len > 1 && path[len - 1] == '/')
-		len--;
-	return add_folder(s, err_strndup(path, len, "a path", err), 0, &none, err);
+	return add_folder(s, err_strndup(path, path_trim(path, strlen(path)), "a path", err), 0,
+	                  &none, err);
 }
 
 int sink_add_folder_below(struct sink *s, const char *top, const char *name,
@@ -706,10 +704,9 @@ static bool is_in_absent(const struct sink *s, const char *path)
 {
 	struct err ignored = ERR_INIT;
 	char *folder = path_folder(path, &ignored);
-	size_t len = folder ? strlen(folder) : 0;
 	bool absent = false;
-	while (len > 1 && folder[len - 1] == '/')
-		folder[--len] = '\0';
+	if (folder)
+		folder[path_trim(folder, strlen(folder))] = '\0';
 	for (int i = 0; folder && i < s->nfolders; i++)
 		absent |= s->folders[i].absent && strcmp(s->folders[i].path, folder) == 0;
 	free(folder);

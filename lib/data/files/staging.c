@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lib/base/io.h"
+#include "lib/base/path.h"
 
 #define AHEAD (1u << 20) /* bytes that staging_read reads at once */
 
@@ -27,10 +28,7 @@ uint64_t staging_add(struct staging *s, uint64_t bytes)
 
 int staging_open(struct staging *s, const char *path, size_t top, struct err *err)
 {
-	size_t n = top;
-	while (n > 1 && path[n - 1] == '/')
-		n--;
-	char *folder = err_strndup(path, n, "a path", err);
+	char *folder = err_strndup(path, path_trim(path, top), "a path", err);
 	const int ret =
 	        folder ? outfile_open_aside(&s->spool, folder, path, top, s->bytes, err) : -1;
 	free(folder);

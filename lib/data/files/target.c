@@ -126,10 +126,7 @@ int target_check_folder(const char *path, struct err *err)
 	struct target t;
 	char text[PATH_MAX];
 	int ret = 0;
-	size_t len = strlen(path);
-	while (len > 1 && path[len - 1] == '/')
-		len--;
-	char *folder = err_strndup(path, len, "a path", err);
+	char *folder = err_strndup(path, path_trim(path, strlen(path)), "a path", err);
 	if (!folder)
 		return -1;
 	if (target_find(&t, folder, false, &ignored) == 0) { /* else its user finds the error */
@@ -280,7 +277,6 @@ static uint64_t file_place(const char *path, bool force)
 
 uint64_t target_place(const char *path, bool force)
 {
-	size_t len = strlen(path);
 	if (strcmp(path, "-") == 0)
 		return 0;
 	int fd = io_retry(open(path, O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -289,9 +285,7 @@ uint64_t target_place(const char *path, bool force)
 		close(fd);
 		return place;
 	}
-	while (len > 1 && path[len - 1] == '/')
-		len--;
-	char *at = strndup(path, len);
+	char *at = strndup(path, path_trim(path, strlen(path)));
 	uint64_t place = at ? file_place(at, force) : 0;
 	free(at);
 	return place;
