@@ -23,16 +23,10 @@ static int digest_own(void *ctx, struct err *err)
 	int ret = buf ? 0 : -1;
 	for (int f = 0; ret == 0 && f < l->nfiles; f++) {
 		const struct dataset_file *in = files_listed_input(c, f);
-		const int fd = dataset_file_open(in, err);
-		const struct update_source source =
-		        update_source_of(&c->transfer.update, fd, in->path);
-		if (fd < 0)
-			ret = -1;
-		else if (!l->files[f].linked)
-			ret = update_digest_file(
-			        &c->transfer.update, &source, in->size, buf,
+		if (!l->files[f].linked)
+			ret = update_digest_input(
+			        &c->transfer.update, in, in->path, buf,
 			        c->transfer.gather_update.digests + (size_t)f * DIGEST_BYTES, err);
-		dataset_file_close(in, fd);
 	}
 	free(buf);
 	return ret;
@@ -124,12 +118,6 @@ void gather_update_answer(struct collective *c, int rank, struct buf *out)
 	buf_release(&u->said);
 }
 
-static int malformed_answer(const struct collective *c, struct err *err)
-{
-	return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
-	                "a malformed ANSWER message (files)");
-}
-
 static int exchange_digests(struct collective *c, struct err *err)
 {
 	struct gather_update *u = &c->transfer.gather_update;
@@ -151,7 +139,7 @@ static int exchange_digests(struct collective *c, struct err *err)
 	if (!collective_is_root(c))
 		return 0;
 	if (view_left(&answer) != all * DIGEST_BYTES)
-		return malformed_answer(c, err);
+		return update_malformed_answer(c, err);
 	if (all)
 		memcpy(u->digests, answer.p, all * DIGEST_BYTES);
 	return 0;
@@ -228,7 +216,7 @@ static int take_equal(struct collective *c, struct view v, struct err *err)
 		right &= !v.failed && (r != a->rank ||
 		                       file_list_get_equal(&its, &c->transfer.gives, a->nvectors));
 	}
-	return right && !view_left(&v) ? 0 : malformed_answer(c, err);
+	return right && !view_left(&v) ? 0 : update_malformed_answer(c, err);
 }
 
 static int lay_out(struct collective *c, struct err *err)
@@ -308,16 +296,9 @@ int gather_update_agree(struct collective *c, struct err *err)
 int gather_update_check(const struct collective *c, struct err *err)
 {
 	const struct gather_update *u = &c->transfer.gather_update;
-	for (size_t i = 0; i < u->nkept; i++) {
-		const int fd = sink_open_old(c->transfer.sink, u->kept[i].file);
-		struct stat st;
-		const bool same =
-		        fd >= 0 && fstat(fd, &st) == 0 && update_same_file(&st, &u->kept[i].was);
-		if (fd >= 0)
-			close(fd);
-		if (!same)
-			return update_changed(sink_path(c->transfer.sink, u->kept[i].file), err);
-	}
+	for (size_t i = 0; i < u->nkept; i++)
+		if (update_check_left(c->transfer.sink, u->kept[i].file, &u->kept[i].was, err) < 0)
+			return -1;
 	return 0;
 }
 

@@ -40,10 +40,7 @@ static int digest_inputs(void *ctx, struct err *err)
 	int ret = buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++, digest += DIGEST_BYTES) {
 		const struct dataset_file *in = files_listed_input(c, f);
-		const int fd = dataset_file_open(in, err);
-		const struct update_source source = update_source_of(u, fd, in->name);
-		ret = fd < 0 ? -1 : update_digest_file(u, &source, in->size, buf, digest, err);
-		dataset_file_close(in, fd);
+		ret = update_digest_input(u, in, in->name, buf, digest, err);
 	}
 	free(buf);
 	return ret;
@@ -193,7 +190,7 @@ static bool includes(const uint8_t *all, const uint8_t *own, size_t n)
 	return ok;
 }
 
-static int malformed_answer(const struct collective *c, struct err *err)
+int update_malformed_answer(const struct collective *c, struct err *err)
 {
 	return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
 	                "a malformed ANSWER message (files)");
@@ -217,7 +214,7 @@ static int send_rounds(struct collective *c, enum round round, bool sends, uint8
 		if (coll_await_round(c->life, &b, "the files", &answer, err) < 0)
 			return -1;
 		if (view_left(&answer) != n || (sends && !includes(answer.p, bytes + at, n)))
-			return malformed_answer(c, err);
+			return update_malformed_answer(c, err);
 		memcpy(bytes + at, answer.p, n);
 	}
 	return 0;
@@ -336,7 +333,7 @@ static int send_old(struct collective *c, uint64_t *moves, struct err *err)
 	if (send_rounds(c, ROUND_OLD, root, u->of_old, n + sizeof *moves, err) < 0)
 		return -1;
 	*moves = get_u64(u->of_old + n);
-	return update_takes_moves(c, *moves) ? 0 : malformed_answer(c, err);
+	return update_takes_moves(c, *moves) ? 0 : update_malformed_answer(c, err);
 }
 
 static int send_moves(struct collective *c, uint64_t n, struct err *err)
@@ -352,7 +349,8 @@ static int send_moves(struct collective *c, uint64_t n, struct err *err)
 	}
 	if (ret == 0 && !collective_is_root(c) &&
 	    update_get_moves(moves, &c->agreed.root_files, bytes, n, &why) < 0)
-		ret = why.code == ERR_INTEGRITY ? malformed_answer(c, err) : err_pass(err, &why);
+		ret = why.code == ERR_INTEGRITY ? update_malformed_answer(c, err)
+		                                : err_pass(err, &why);
 	free(bytes);
 	return ret;
 }
@@ -395,7 +393,7 @@ static int send_lengths(struct collective *c, struct err *err)
 		return -1;
 	for (int s = 0; s < UPDATE_STREAMS; s++)
 		if ((u->coded_bytes[s] = get_u64(lengths + 8 * s)) > most_coded(c))
-			return malformed_answer(c, err);
+			return update_malformed_answer(c, err);
 	return 0;
 }
 
@@ -597,12 +595,22 @@ int update_agree(struct collective *c, struct err *err)
 }
 
 /* Other names of the file change its ctime, too: this or another rank may link it to them. */
-bool update_same_file(const struct stat *a, const struct stat *b)
+static bool same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
 	       (a->st_nlink != b->st_nlink || (a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
 	                                       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec));
+}
+
+int update_check_left(const struct sink *sink, int file, const struct stat *was, struct err *err)
+{
+	const int fd = sink_open_old(sink, file);
+	struct stat st;
+	const bool same = fd >= 0 && fstat(fd, &st) == 0 && same_file(&st, was);
+	if (fd >= 0)
+		close(fd);
+	return same ? 0 : update_changed(sink_path(sink, file), err);
 }
 
 /* Are the files that are left what they were when they were compared? */
@@ -611,17 +619,10 @@ static int check_kept(const struct collective *c, struct err *err)
 	const struct update *u = &c->transfer.update;
 	for (int f = 0; f < c->agreed.root_files.nfiles && u->nequal; f++) {
 		const int file = files_place(c, 0, (size_t)f)->file;
-		struct stat st;
-		if (sink_fate(c->transfer.sink, file) != SINK_EQUAL ||
-		    c->agreed.root_files.files[f].linked)
-			continue;
-		const int fd = sink_open_old(c->transfer.sink, file);
-		const bool same =
-		        fd >= 0 && fstat(fd, &st) == 0 && update_same_file(&st, &u->seen[f]);
-		if (fd >= 0)
-			close(fd);
-		if (!same)
-			return update_changed(sink_path(c->transfer.sink, file), err);
+		if (sink_fate(c->transfer.sink, file) == SINK_EQUAL &&
+		    !c->agreed.root_files.files[f].linked &&
+		    update_check_left(c->transfer.sink, file, &u->seen[f], err) < 0)
+			return -1;
 	}
 	return 0;
 }

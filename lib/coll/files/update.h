@@ -39,6 +39,7 @@
 
 struct coll_pieces;
 struct collective;
+struct dataset_file;
 struct file_list;
 struct listed_file;
 
@@ -121,8 +122,11 @@ bool update_takes_old(const struct collective *);
  * bytes. *st: its attributes, if it is. */
 bool update_is_copy(struct collective *, const struct listed_file *want, const uint8_t *digest,
                     int fd, struct stat *st, uint8_t *buf);
-/* Is a file that was left, with attributes @b, still the same? */
-bool update_same_file(const struct stat *a, const struct stat *b);
+/* Is the output @file, which was left as it was, still the file with the attributes @was?
+ * ERR_INPUT. */
+int update_check_left(const struct sink *, int file, const struct stat *was, struct err *err);
+/* An answer of the coordinator is damaged. Returns -1. */
+int update_malformed_answer(const struct collective *, struct err *err);
 /* Once the outputs have names: find what all ranks have, leave it out of the vector, and keep the
  * files that are equal. Nothing without --update. */
 int update_agree(struct collective *, struct err *err);
@@ -158,6 +162,9 @@ int update_digest_once(struct update *, const struct update_source *, uint64_t a
 /* The digest of its first @bytes, unless it has fewer, likewise. @buf: UPDATE_PIECE bytes. */
 int update_digest_file(struct update *, const struct update_source *, uint64_t bytes, uint8_t *buf,
                        uint8_t *digest, struct err *err);
+/* The same of the input @in. @path: its name in messages. */
+int update_digest_input(struct update *, const struct dataset_file *in, const char *path,
+                        uint8_t *buf, uint8_t *digest, struct err *err);
 
 /* update_pieces.c. A piece of the root's file @f: number @i of all, @n bytes from byte @at on. */
 struct update_piece {

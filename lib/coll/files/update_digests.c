@@ -87,3 +87,13 @@ int update_digest_file(struct update *u, const struct update_source *s, uint64_t
 	XXH3_freeState(state);
 	return ret;
 }
+
+int update_digest_input(struct update *u, const struct dataset_file *in, const char *path,
+                        uint8_t *buf, uint8_t *digest, struct err *err)
+{
+	const int fd = dataset_file_open(in, err);
+	const struct update_source source = update_source_of(u, fd, path);
+	const int ret = fd < 0 ? -1 : update_digest_file(u, &source, in->size, buf, digest, err);
+	dataset_file_close(in, fd);
+	return ret;
+}
