@@ -175,37 +175,20 @@ static char *path_in(const char *rest, const char *name, struct err *err)
 	return *name ? path_join(rest, name, err) : err_strdup(rest, "a path", err);
 }
 
-static int name_folder(struct collective *c, const struct listed_file *f, const char *top,
-                       const char *rest, struct err *err)
+/* Add the folder, symbolic link or file @f. Returns the index of the link or file; of a folder 0.
+ */
+static int name_entry(struct collective *c, const struct listed_file *f, bool folder,
+                      const char *top, const char *rest, struct err *err)
 {
+	struct sink *sink = c->transfer.sink;
 	const struct sink_attributes as = files_attributes(c, f);
 	char *name = path_in(rest, f->name, err);
-	int ret = name ? sink_add_folder_below(c->transfer.sink, top, name, &as, err) : -1;
+	const int ret = !name       ? -1
+	                : folder    ? sink_add_folder_below(sink, top, name, &as, err)
+	                : f->target ? sink_add_symlink_below(sink, top, name, f->target, &as, err)
+	                            : sink_add_below(sink, top, name, f->bytes, &as, err);
 	free(name);
 	return ret;
-}
-
-static int name_in_tree(struct collective *c, const struct listed_file *f, const char *top,
-                        const char *rest, struct err *err)
-{
-	const struct sink_attributes as = files_attributes(c, f);
-	char *name = path_in(rest, f->name, err);
-	int file = name ? sink_add_below(c->transfer.sink, top, name, f->bytes, &as, err) : -1;
-	free(name);
-	if (file >= 0)
-		sink_set_data(c->transfer.sink, file, &f->data);
-	return file;
-}
-
-static int name_symlink(struct collective *c, const struct listed_file *f, const char *top,
-                        const char *rest, struct err *err)
-{
-	const struct sink_attributes as = files_attributes(c, f);
-	char *name = path_in(rest, f->name, err);
-	int file = name ? sink_add_symlink_below(c->transfer.sink, top, name, f->target, &as, err)
-	                : -1;
-	free(name);
-	return file < 0 ? -1 : 0;
 }
 
 int files_name_tree(struct collective *c, const struct file_list *t, int rank, const char *top,
@@ -219,18 +202,19 @@ int files_name_tree(struct collective *c, const struct file_list *t, int rank, c
 		               "symbolic links in its list of files, without --links");
 	free(path);
 	for (int i = 0; ret == 0 && i < t->nfolders; i++)
-		ret = name_folder(c, &t->folders[i], top, rest, err);
+		ret = name_entry(c, &t->folders[i], true, top, rest, err);
 	for (int f = 0; ret == 0 && f < t->nfiles; f++) {
-		const int file = name_in_tree(c, &t->files[f], top, rest, err);
+		const int file = name_entry(c, &t->files[f], false, top, rest, err);
 		if (file < 0)
 			return -1;
+		sink_set_data(c->transfer.sink, file, &t->files[f].data);
 		if (t->files[f].linked)
 			sink_link(c->transfer.sink, file, first + t->files[f].to);
 		if (rank == c->agreed.rank)
 			leave_input(c, f, file);
 	}
 	for (int i = 0; ret == 0 && i < t->nlinks; i++)
-		ret = name_symlink(c, &t->links[i], top, rest, err);
+		ret = name_entry(c, &t->links[i], false, top, rest, err) < 0 ? -1 : 0;
 	return ret < 0 ? -1 : first;
 }
 
