@@ -529,8 +529,12 @@ static int open_staged(struct sink *s, int file, struct err *err)
 	struct sink_file *f = &s->files[file], *e = file ? f - 1 : NULL;
 	const bool beside = e && e->top == f->top && e->out.path && !e->dropped &&
 	                    in_one_folder(e->path, f->path);
-	return outfile_open_staged(&f->out, f->path, f->top, f->size, s->sync, forces(s, f),
-	                           beside ? &e->out : NULL, err);
+	if (outfile_open_staged(&f->out, f->path, f->top, f->size, s->sync, forces(s, f),
+	                        beside ? &e->out : NULL, err))
+		return -1;
+	f->synced_alone =
+	        beside && e->staged ? e->synced_alone : s->sync && !staging_can_sync(f->out.dirfd);
+	return 0;
 }
 
 /* Create the file, or open its part. */

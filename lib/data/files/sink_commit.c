@@ -49,26 +49,37 @@ static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
 	return ret;
 }
 
-/* @sync: at once; else sync_staged may do it. */
-static int seal_staged(struct sink *s, struct sink_file *f, bool sync, struct err *err)
+static int seal_staged(struct sink *s, struct sink_file *f, struct err *err)
 {
 	const void *data = staging_read(&s->staging, f->size, f->at, err);
 	return data ? outfile_seal_staged(&f->out, data,
 	                                  f->attributes.has_time ? &f->attributes.modified : NULL,
-	                                  sync, err)
+	                                  f->synced_alone, err)
 	            : -1;
 }
 
-/* Sync the file systems of the staged files. */
+static int seal_file(struct sink *s, struct sink_file *f, struct err *err)
+{
+	if (sink_is_link(f))
+		return seal_link(s, f, err);
+	if (f->staged)
+		return seal_staged(s, f, err);
+	if (f->attributes.has_time && outfile_set_time(&f->out, f->attributes.modified, err))
+		return -1;
+	return outfile_seal(&f->out, err);
+}
+
+/* Sync the file systems of the staged files that are not synced alone. */
 static int sync_staged(const struct sink *s, struct err *err)
 {
 	const struct outfile *last = NULL;
 	for (int i = 0; i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
-		if (!f->staged || f->dropped || (last && last->device == f->out.device))
+		if (!f->staged || f->dropped || f->synced_alone ||
+		    (last && last->device == f->out.device))
 			continue;
 		last = &f->out;
-		if (staging_can_sync(last->dirfd) && staging_sync(last->dirfd))
+		if (staging_sync(last->dirfd))
 			return err_errno(err, ERR_OUTPUT, "%s: cannot sync to disk", f->path);
 	}
 	return 0;
@@ -76,33 +87,12 @@ static int sync_staged(const struct sink *s, struct err *err)
 
 int sink_seal(struct sink *s, struct err *err)
 {
-	int folder = -1; /* of the last staged file */
-	bool each = false;
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
 		if (f->is_stdout && !stdout_is_read())
 			return err_set(err, ERR_OUTPUT, "stdout: its reader has gone");
-		if (offload_stopped(err) || (f->packed && !f->dropped && pack(f, err)))
-			return -1;
-		if (!sink_places(f))
-			continue;
-		if (sink_is_link(f)) {
-			if (seal_link(s, f, err))
-				return -1;
-			continue;
-		}
-		if (f->staged) {
-			if (f->out.dirfd != folder)
-				each = s->sync && !staging_can_sync(f->out.dirfd);
-			folder = f->out.dirfd;
-			if (seal_staged(s, f, each, err))
-				return -1;
-			continue;
-		}
-		if (f->attributes.has_time &&
-		    outfile_set_time(&f->out, f->attributes.modified, err))
-			return -1;
-		if (outfile_seal(&f->out, err))
+		if (offload_stopped(err) || (f->packed && !f->dropped && pack(f, err)) ||
+		    (sink_places(f) && seal_file(s, f, err)))
 			return -1;
 	}
 	staging_release(&s->staging);

@@ -80,7 +80,8 @@ struct sink_file {
 	const char *points_to;     /* of a symbolic link; NULL: it is a file */
 	bool linked;               /* another file is a link to it */
 	bool staged;               /* its bytes are in sink.staging, */
-	uint64_t at;               /* from here on */
+	uint64_t at;               /* from here on; */
+	bool synced_alone;         /* not with all others of its file system */
 	const struct sparse *data; /* sink_set_data; NULL: there are no holes */
 	void *head;
 	size_t head_len;
