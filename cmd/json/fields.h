@@ -29,7 +29,7 @@ const char *field_type_name(enum field_type);
 struct field {
 	/* From the outermost object inward: "links[].round_trip.min". "[]" is each element of an
 	 * array, ".*" each member of an object whose names are not known. A field comes after
-	 * those that contain it; objects in an array have no row of their own. */
+	 * those that contain it. Objects in an array have no row. */
 	const char *name;
 	enum field_type type;
 	unsigned flags;

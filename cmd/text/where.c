@@ -248,7 +248,7 @@ static void print_wait(const struct coll_result *r, const struct coll_request *q
 
 /* ---- predictions ---- */
 
-#define MISSED       2    /* a prediction that is further off is told */
+#define MISSED       2    /* -v mentions a prediction that is further off */
 #define MISSED_LEAST 0.01 /* s, unless the difference is less: ranks begin some ms apart */
 
 /* What the prediction assumes of the links. */

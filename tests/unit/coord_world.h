@@ -418,15 +418,20 @@ static inline void intend(int rank, const char *shape)
 }
 
 /* All join and agree. */
-static inline void run_job(int size, int64_t timeout)
+static inline void agree(int size)
 {
-	open_job(size, PATIENCE, timeout);
 	for (int r = 1; r < size; r++)
 		join(r, size);
 	for (int r = 0; r < size; r++)
 		intend(r, "(3,5)");
 	for (int r = 0; r < size; r++)
 		until(members[r].heard[MSG_ROSTER], 1);
+}
+
+static inline void run_job(int size, int64_t timeout)
+{
+	open_job(size, PATIENCE, timeout);
+	agree(size);
 }
 
 static inline void send_err_to_coordinator(int rank, uint8_t type, int code, int culprit,

@@ -532,7 +532,7 @@ TEST(a_gathered_folder_comes_back_with_its_top_for_one_vector)
 	buf_release(&b);
 }
 
-/* What remains of a rank's files, for a folder and for two files of their own. */
+/* What remains of a rank's files, for a folder and for two single files. */
 TEST(files_that_are_not_sent_come_back)
 {
 	for (int folder = 0; folder < 2; folder++) {

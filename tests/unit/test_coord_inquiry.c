@@ -27,12 +27,7 @@ static void run_with_inquiries(int size, int64_t timeout)
 {
 	open_job(size, PATIENCE, timeout);
 	coord_take_inquiries(coord, inquiry_fd, false);
-	for (int r = 1; r < size; r++)
-		join(r, size);
-	for (int r = 0; r < size; r++)
-		intend(r, "(3,5)");
-	for (int r = 0; r < size; r++)
-		until(members[r].heard[MSG_ROSTER], 1);
+	agree(size);
 }
 
 /* All have voted and heard the verdict. */
@@ -45,7 +40,7 @@ static void give_verdict(int size, int64_t timeout)
 		until(members[r].heard[MSG_VERDICT], 1);
 }
 
-/* Member @r asks, over a link of its own. */
+/* Member @r asks over a new link. */
 static void ask_as(int r, const struct inquiry *q)
 {
 	struct member *m = &members[r];

@@ -270,7 +270,7 @@ int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, cha
 static int make_file(struct outfile *f, const char *name, void *ctx)
 {
 	(void)ctx;
-	/* If it will have permissions of its own, nobody else may open it before. */
+	/* Nobody else may open it before it gets its permissions. */
 	f->fd = openat(f->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 	               f->has_mode ? 0600 : 0666);
 	return f->fd < 0 ? -1 : 0;

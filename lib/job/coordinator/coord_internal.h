@@ -29,7 +29,7 @@ enum stage {
 struct probe {
 	struct loop *loop; /* NULL: there was none yet */
 	struct loop_watch watch;
-	struct loop_timer timer; /* the next try, or the user is told that rank 0 waits */
+	struct loop_timer timer; /* of the next try, or of the message that rank 0 waits */
 	bool tried;
 	int64_t closed_at; /* since when the listener seems to be closed; 0: it does not */
 };
