@@ -243,8 +243,8 @@ static int compare(const struct dataset_file *f, const struct stat *st, struct e
 	return 0;
 }
 
-/* Of a file of a folder that is not open. */
-static int compare_closed(const struct dataset_file *f, const struct stat *st, struct err *err)
+/* Of a file of a tree, by its name. */
+static int compare_named(const struct dataset_file *f, const struct stat *st, struct err *err)
 {
 	if (st->st_dev != f->was.st_dev || st->st_ino != f->was.st_ino)
 		return err_set(err, ERR_INPUT, "%s: was replaced while the folder was read",
@@ -252,7 +252,7 @@ static int compare_closed(const struct dataset_file *f, const struct stat *st, s
 	return compare(f, st, err);
 }
 
-static int closed_error(const struct dataset_file *f, struct err *err)
+static int name_error(const struct dataset_file *f, struct err *err)
 {
 	if (errno == EMFILE || errno == ENFILE)
 		return err_errno(err, ERR_RESOURCE, "%s: cannot open", f->path);
@@ -262,11 +262,11 @@ static int closed_error(const struct dataset_file *f, struct err *err)
 	return err_errno(err, ERR_INPUT, "%s: cannot open", f->path);
 }
 
-static int file_unchanged(const struct dataset_file *f, struct err *err)
+static int file_unchanged(const struct dataset *d, const struct dataset_file *f, struct err *err)
 {
 	struct stat st;
-	if (f->fd < 0)
-		return lstat(f->path, &st) ? closed_error(f, err) : compare_closed(f, &st, err);
+	if (d->tree)
+		return lstat(f->path, &st) ? name_error(f, err) : compare_named(f, &st, err);
 	if (fstat(f->fd, &st))
 		return err_errno(err, ERR_INPUT, "%s: cannot examine", f->path);
 	return compare(f, &st, err);
@@ -275,7 +275,7 @@ static int file_unchanged(const struct dataset_file *f, struct err *err)
 int dataset_unchanged(const struct dataset *d, struct err *err)
 {
 	for (int i = 0; i < d->nfiles; i++)
-		if (!d->files[i].spooled && file_unchanged(&d->files[i], err))
+		if (!d->files[i].spooled && file_unchanged(d, &d->files[i], err))
 			return -1;
 	return 0;
 }
@@ -290,8 +290,8 @@ int dataset_file_open(const struct dataset_file *f, struct err *err)
 	/* O_NONBLOCK: a FIFO that has replaced the file meanwhile must not block. */
 	const int fd = io_retry(open(f->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
 	if (fd < 0 || fstat(fd, &st))
-		closed_error(f, err);
-	else if (compare_closed(f, &st, err) == 0)
+		name_error(f, err);
+	else if (compare_named(f, &st, err) == 0)
 		return fd;
 	if (fd >= 0)
 		close(fd);

@@ -198,13 +198,14 @@ void dataset_swap(enum dtype dtype, void *buf, size_t n);
 
 /* Check that the files have not changed since they were opened. ERR_INPUT: the size, the
  * modification time or, if that was reset, the ctime differs. Replacing, removing or linking a file
- * does not change the open file. Call it after the last read, and before this rank renames its
+ * does not change the open file; of a tree, whose files need not be open, ERR_INPUT says that one
+ * was replaced or removed. Call it after the last read, and before this rank renames its
  * outputs. */
 int dataset_unchanged(const struct dataset *, struct err *err);
 
-/* Of a tree: do the folders still have the files and folders that were found, and no others?
- * ERR_INPUT names one that has come, gone or been replaced. Temporary files, and folders with
- * nothing else, may come: they may be outputs of this job. */
+/* Of a tree, after dataset_unchanged: do the folders still have the links and folders that were
+ * found, and no other files? ERR_INPUT names one that has come, gone or been replaced. Temporary
+ * files, and folders with nothing else, may come: they may be outputs of this job. */
 int dataset_tree_unchanged(const struct dataset *, struct err *err);
 
 /* Give a tensor that is to be written another type; sets its bytes. */

@@ -408,18 +408,6 @@ static int look_at_link(const struct dataset *d, const struct dataset_link *l, s
 
 int dataset_tree_unchanged(const struct dataset *d, struct err *err)
 {
-	struct stat st;
-	for (int i = 0; i < d->nfiles; i++) {
-		const struct dataset_file *f = &d->files[i];
-		if (f->fd < 0) /* dataset_unchanged looks at it */
-			continue;
-		if (lstat(f->path, &st))
-			return err_errno(err, ERR_INPUT,
-			                 "%s: was removed while the folder was read", f->path);
-		if (st.st_dev != f->was.st_dev || st.st_ino != f->was.st_ino)
-			return err_set(err, ERR_INPUT, "%s: was replaced while the folder was read",
-			               f->path);
-	}
 	for (int i = 0; i < d->nlinks; i++)
 		if (look_at_link(d, &d->links[i], err) < 0)
 			return -1;
