@@ -122,7 +122,7 @@ $(BUILD)/fault/hostile_rank: $(OBJ_cmd) $(BUILD)/tests/fault/hostile_rank.o $(AR
 $(BUILD)/model/answers: $(BUILD)/tests/model/answers.o $(MODEL) $(ARCHIVES)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
-unit: $(UNIT) $(BUILD)/model/answers $(BUILD)/toys/collctl $(BUILD)/fault/hostile_rank
+unit: $(UNIT) $(BUILD)/model/answers $(BUILD)/toys/collctl $(BUILD)/fault/hostile_rank $(BUILD)/bench/delay_line
 .SECONDARY:
 
 include tests/toys/toys.mk

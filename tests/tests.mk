@@ -45,7 +45,8 @@ help:
 	@echo 'make bench-reach      compare check with iperf3 and ping, and run -H with ssh (root)'
 	@echo 'make bench-join       measure what joins of many ranks cost their coordinator'
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
-	@echo 'make bench-networks   measure allreduces between hosts whose links differ, against the bound (root)'
+	@echo 'make bench-networks   measure allreduces between hosts whose links differ, against the bound; jobs of hosts that are'
+	@echo '                      far from each other, against iperf3, the fastest algorithm, and round trips (root)'
 	@echo 'make bench-fanout     compare broadcasts of files, the first time and again, with rsync, scp and clush; and'
 	@echo '                      a result that is written once and cloned with one that all ranks write (root)'
 	@echo 'make bench-checkpoint compare averaging checkpoints with numpy + mpi4py and with cp; and'
@@ -149,8 +150,9 @@ bench-hosts: deps-bench
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/hosts.py
 
 bench-networks: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all $(BUILD)/bench/delay_line
 	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/networks.py
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/far.py
 
 bench-fanout: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all $(BUILD)/bench/delta_bench

@@ -1,6 +1,6 @@
 # Network namespaces for tests: net_open P makes P hosts 10.77.0.1 ... on a bridge, in namespaces
-# $NET-0 ...; `on R COMMAND...` runs a command on host R. net_close takes them away. Where they can't
-# be had the test is skipped.
+# $NET-0 ..., and wan_open makes hosts that are far from each other; `on R COMMAND...` runs a command on
+# host R. net_close takes them away. Where they can't be had the test is skipped.
 # shellcheck shell=bash
 
 NET='' NET_SIZE=0
@@ -31,14 +31,41 @@ net_make() {
 	done
 }
 
-net_open() {
+# wan_make OPTION...: a router, and from each host a line to it
+wan_make() {
+	local r
+	ip netns add "$NET-s" && on s sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward' || return
+	for ((r = 0; r < NET_SIZE; r++)); do
+		ip netns add "$NET-$r" && mkfifo "line.$r" || return
+		"${COLLCTL%/*}/bench/delay_line" "$@" --seed "$r" "$NET-$r" eth0 "$NET-s" "p$r" >"line.$r" 3>&- &
+		STARTED+=($!)
+		read -r <"line.$r" &&
+			ip -n "$NET-$r" addr add "$(net_address "$r")/32" dev eth0 &&
+			ip -n "$NET-$r" link set eth0 up && ip -n "$NET-$r" link set lo up &&
+			ip -n "$NET-$r" route add default dev eth0 &&
+			ip -n "$NET-s" link set "p$r" up && ip -n "$NET-s" route add "$(net_address "$r")" dev "p$r" || return
+	done
+}
+
+# net_begin P COMMAND...: P hosts that COMMAND makes; and the hostfile
+net_begin() {
+	local r
 	NET=cc$BASHPID.$RANDOM NET_SIZE=$1
-	net_make 2>net.err || {
+	"${@:2}" 2>net.err || {
 		net_close
 		skip "network namespaces can't be had here: $(<net.err)"
 	}
-	local r
 	for ((r = 0; r < NET_SIZE; r++)); do net_address "$r"; done >hosts
+}
+
+net_open() { net_begin "$1" net_make; }
+
+# wan_open P OPTION...: P hosts, each with a line of its own to a router; the options are those of
+# delay_line.c in tests/bench
+wan_open() {
+	[[ -x ${COLLCTL%/*}/bench/delay_line ]] || skip "no ${COLLCTL%/*}/bench/delay_line: make unit"
+	[[ -c /dev/net/tun ]] || skip 'no /dev/net/tun here'
+	net_begin "$1" wan_make "${@:2}"
 }
 
 # shaped R RATE QUEUE: what host R sends goes through a token bucket: tbf's rate and limit
