@@ -196,7 +196,7 @@ static int take_rates(struct planned *p, struct err *err)
 	for (int h = 0; o->rates && h < hosts; h++)
 		network_add(&p->network, h,
 		            &(struct network_found){o->rates[2 * h], o->rates[2 * h + 1],
-		                                    NETWORK_TOLD, 0});
+		                                    NETWORK_TOLD, 0, 0});
 	if (o->rates) {
 		network_settle(&p->network, &price_default);
 		p->select.network = &p->network;

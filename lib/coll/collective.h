@@ -158,7 +158,7 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
                  struct err *err);
 void agree_terms(void *ctx, int rank, struct buf *out);
 /* network_notes.c: tell the user, at rank 0, what the planner knows of the network. */
-void network_notes(const struct collective *);
+void network_notes(const struct collective *, const struct plan *);
 /* Adopt the terms. Completes c->agreed. */
 int agree_adopt(struct collective *, struct err *err);
 /* Lay out vector @v anew, whose info or numbers of rows have changed. */

@@ -4,6 +4,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/coll/task.h"
+#include "lib/net/socket_buffer.h"
 #include "lib/price/tuning.h"
 #include "lib/sched/placement.h"
 
@@ -17,7 +18,8 @@ struct network_found coll_link(const struct coll *c)
 	                              .from = s->link.up ? NETWORK_TOLD
 	                                      : speed    ? NETWORK_INTERFACE
 	                                                 : NETWORK_UNKNOWN,
-	                              .limit = s->limit_rate};
+	                              .limit = s->limit_rate,
+	                              .socket = socket_buffer_most(SOCKET_BUFFER_SYSCTLS)};
 }
 
 int coll_find_network(const struct coll *c, const int *host, const struct select_tuning *tuning,

@@ -8,7 +8,10 @@
 #define WINDOW_BYTES (4u << 20)  /* of a window, about: the last-level cache holds several */
 #define SHARED_LEAST (1u << 20)  /* of a window in shared memory */
 #define SHARED       64 /* windows of a vector there: fewer pages are touched for the first time */
-#define WINDOW_LEAST 1024 /* if memory is short: each window costs a latency */
+#define WINDOW_LEAST 1024         /* if memory is short: each window costs a latency */
+#define FAR_LEAST    (256u << 10) /* of a window, if a link needs more streams than usual */
+#define FAR_CONNS    512 /* connections of a rank there: half of the usual limit of descriptors */
+#define SOCKET_USUAL (2u << 20) /* of a connection: half of Linux's default tcp_wmem */
 
 uint64_t budget_connections(uint64_t memory, bool coded)
 {
@@ -55,24 +58,60 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns)
 	return want < BUFFER_MIN ? BUFFER_MIN : (size_t)want;
 }
 
-/* The number of windows of a vector, if memory is not short. */
-static uint64_t wanted(uint64_t bytes, bool shared)
+static uint64_t socket_of(const struct budget_far *f)
+{
+	return f->socket ? f->socket : SOCKET_USUAL;
+}
+
+uint32_t budget_far_streams(const struct budget_far *f, uint64_t memory, int size)
+{
+	const uint64_t socket = socket_of(f), ends = 2 * (uint64_t)(size - 1);
+	const uint64_t conns = budget_connections(memory, false) / (2 * BUFFER_MIN);
+	uint64_t streams = f->bdp / socket + (f->bdp % socket != 0);
+	if (streams > BUDGET_FAR_STREAMS)
+		streams = BUDGET_FAR_STREAMS;
+	if (ends && streams > (conns < FAR_CONNS ? conns : FAR_CONNS) / ends)
+		streams = (conns < FAR_CONNS ? conns : FAR_CONNS) / ends;
+	return streams > BUDGET_STREAMS ? (uint32_t)streams : 0;
+}
+
+/* The size of a window, if memory is not short: of a vector of @bytes. */
+static uint64_t near_window(uint64_t bytes, bool shared)
 {
 	uint64_t window = shared ? bytes / SHARED : WINDOW_BYTES;
 	if (window < SHARED_LEAST)
 		window = SHARED_LEAST;
-	if (window > WINDOW_BYTES)
+	return window > WINDOW_BYTES ? WINDOW_BYTES : window;
+}
+
+/* ... of vectors of @bytes together, over a far link. */
+static uint64_t far_window(const struct budget_far *f, uint64_t streams, uint64_t bytes)
+{
+	uint64_t window = f->bdp / streams; /* what its connection carries at once */
+	if (window > socket_of(f))
+		window = socket_of(f);
+	if (window < WINDOW_BYTES)
 		window = WINDOW_BYTES;
-	uint64_t windows = (bytes + window / 2) / window;
+	if (window > bytes / streams)
+		window = bytes / streams;
+	return window < FAR_LEAST ? FAR_LEAST : window;
+}
+
+static uint64_t windows_of(uint64_t bytes, uint64_t window)
+{
+	const uint64_t windows = (bytes + window / 2) / window;
 	return windows < 1 ? 1 : windows;
 }
 
-uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, const uint64_t *bytes,
-                        int n, uint32_t *windows)
+uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared,
+                        const struct budget_far *far, const uint64_t *bytes, int n,
+                        uint32_t *windows)
 {
-	uint64_t total = 0;
-	for (int i = 0; i < n; i++)
-		total += wanted(bytes[i], shared);
+	uint64_t total = 0, all = 0;
+	for (int i = 0; i < n; i++) {
+		total += windows_of(bytes[i], near_window(bytes[i], shared));
+		all += bytes[i];
+	}
 	if (!streams)
 		streams = total > 1 ? BUDGET_STREAMS : 1;
 	uint64_t room = memory / 2 / streams;
@@ -80,7 +119,8 @@ uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, const ui
 		room = WINDOW_LEAST;
 	total = 0;
 	for (int i = 0; i < n; i++) {
-		uint64_t w = wanted(bytes[i], shared);
+		uint64_t w = windows_of(bytes[i], far ? far_window(far, streams, all)
+		                                      : near_window(bytes[i], shared));
 		if (bytes[i] / w > room)
 			w = bytes[i] / room + 1;
 		windows[i] = w > UINT32_MAX ? UINT32_MAX : (uint32_t)w;

@@ -42,7 +42,20 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns);
 #define BUDGET_PIECE_UNIT 64
 uint32_t budget_piece(uint64_t memory, int size, uint32_t streams);
 
-#define BUDGET_STREAMS 3 /* streams: one window is read, one moves, one is written */
+#define BUDGET_STREAMS     3  /* streams: one window is read, one moves, one is written */
+#define BUDGET_FAR_STREAMS 16 /* the most, to fill a far link */
+
+/* How far apart the hosts are, in bytes. */
+struct budget_far {
+	uint64_t bdp; /* on the way, that fill the longest link: bandwidth times delay; 0: near */
+	uint64_t socket; /* that one connection can have on its way; 0: not known */
+};
+
+/* The streams that fill the longest link: more than BUDGET_STREAMS, at most BUDGET_FAR_STREAMS, and
+ * at most as many as the connections' share of @memory and a process's usual descriptors allow if
+ * each of @size ranks sends to all others. 0: the hosts are near, or no more than usual are needed
+ * or allowed. */
+uint32_t budget_far_streams(const struct budget_far *, uint64_t memory, int size);
 
 /*
  * Choose the number of windows of each of @n vectors, into @windows[n], each >= 1; returns the
@@ -50,9 +63,11 @@ uint32_t budget_piece(uint64_t memory, int size, uint32_t streams);
  * @shared: the windows are in memory that ranks share. @streams: the requested number; 0:
  * automatic. A window is so large that it fits the processor's cache; smaller if memory is short,
  * or for a short vector in shared memory. There is more than one stream only if windows can
- * overlap.
+ * overlap. @far: NULL, or budget_far_streams is not 0: each of @streams has a window as long as the
+ * data allow, which then fills its connections.
  */
-uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, const uint64_t *bytes,
-                        int n, uint32_t *windows);
+uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared,
+                        const struct budget_far *far, const uint64_t *bytes, int n,
+                        uint32_t *windows);
 
 #endif

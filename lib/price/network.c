@@ -45,6 +45,7 @@ void network_add(struct network *n, int h, const struct network_found *f)
 {
 	struct network_found *to = &n->host[h].found;
 
+	n->socket = lower(n->socket, f->socket);
 	to->limit = lower(to->limit, f->limit);
 	if (f->from < to->from || !f->up || !f->down || (n->tuned && f->from == NETWORK_INTERFACE))
 		return;
@@ -126,6 +127,19 @@ double network_rate(const struct network *n)
 	for (int h = 0; h < n->n; h++)
 		known |= n->host[h].found.from != NETWORK_UNKNOWN;
 	return known && n->n > 1 && slowest > 0 ? 1 / slowest : 0;
+}
+
+uint64_t network_bdp(const struct network *n)
+{
+	double up = 0, down = 0;
+
+	if (n->n < 2 || n->round_trip <= 0)
+		return 0;
+	for (int h = 0; h < n->n; h++) {
+		up = fmax(up, 1 / n->port[h].egress);
+		down = fmax(down, 1 / n->port[h].ingress);
+	}
+	return (uint64_t)fmin(fmin(up, down) * n->round_trip, 1e15);
 }
 
 /* Divide the shares of the hosts, @of, among their ranks, @ranks of each; both are used up. */

@@ -35,6 +35,7 @@ struct network_found {
 	uint64_t up, down; /* 0: not known */
 	unsigned from;     /* enum network_from */
 	uint64_t limit;    /* --limit-rate; 0: none */
+	uint64_t socket;   /* bytes that one TCP connection can have on its way (socket_buffer.h) */
 };
 
 struct network_host {
@@ -47,6 +48,7 @@ struct network {
 	bool tuned; /* there is a tuning file: interfaces and measured round trips do not count */
 	struct network_host *host; /* [n] */
 	struct price_port *port;   /* [n], from network_settle on */
+	uint64_t socket;           /* the least network_found.socket of all ranks; 0: not known */
 	/* From network_settle on: */
 	bool known;                /* a rate, a limit or a round trip is known */
 	bool limited;              /* there is a limit */
@@ -78,6 +80,11 @@ double network_class(double round_trip);
 /* After network_settle: the bytes/s of the slowest port; 0: the rate of no port is known, or all
  * ranks are on one host. */
 double network_rate(const struct network *);
+
+/* After network_settle: the bytes on the way that fill the fastest link, its rate times the longest
+ * round trip, which counts by its class; a port whose rate is not known counts by its price. 0: the
+ * hosts are near. */
+uint64_t network_bdp(const struct network *);
 
 /* The shares of the vector, FILL_ALL in all, that the ranks own in a direct exchange by the rates
  * of their hosts (fill.h), into @share[args->size]. The first rank of a host owns the host's share;

@@ -159,6 +159,22 @@ blames() { grep -qE -e "$2" "$1.err" || fail "rank $1 does not say '$2': $(<"$1.
 	check_out sum 3
 }
 
+@test "21: hosts 100 ms apart, one packet in 1,000 lost on each line: the right result" {
+	local r
+	wan_open 4 --delay 25 --loss 0.001
+	make_shards 4 f32 500000
+	for r in 0 1 2 3; do on "$r" sh -c 'echo 4096 16384 1048576 >/proc/sys/net/ipv4/tcp_wmem'; done
+	net_ranks allreduce -v --json --link-rate 1Gbit 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_ranks 4 0
+	check_out sum 4
+	grep -E 'the links hold up to .*, one connection 512.0 KiB of it: 1[56] streams would fill them; there are 10, one for each window' 0.err
+	jq -es 'map(.streams) | unique == [10]' ./[0-3].out
+	net_ranks allreduce --force --json --streams 2 'in.{rank}.npy' -o 'out.{rank}.npy'
+	assert_ranks 4 0
+	check_out sum 4
+	jq -es 'map(.streams) | unique == [2]' ./[0-3].out
+}
+
 @test "22: links of 1 Mbit/s: no false timeout" {
 	local a all=(ring_chunked)
 	net_open 3

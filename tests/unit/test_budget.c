@@ -18,7 +18,7 @@ TEST(windows_fit_the_memory)
 		for (uint64_t asked = 0; asked < 5; asked++) {
 			uint32_t windows[5];
 			uint32_t streams =
-			        budget_windows(memories[m], asked, false, bytes, 5, windows);
+			        budget_windows(memories[m], asked, false, NULL, bytes, 5, windows);
 			assert_true(streams >= 1 && (!asked || streams <= asked));
 			for (int i = 0; i < 5; i++) {
 				uint64_t of_all = bytes[i] / windows[i] * streams;
@@ -34,12 +34,12 @@ TEST(streams_need_windows)
 {
 	const uint64_t small[] = {1000}, large[] = {64 * MIB};
 	uint32_t windows[1];
-	assert_int_equal(budget_windows(256 * MIB, 0, false, small, 1, windows), 1);
+	assert_int_equal(budget_windows(256 * MIB, 0, false, NULL, small, 1, windows), 1);
 	assert_int_equal(windows[0], 1);
-	assert_int_equal(budget_windows(256 * MIB, 8, false, small, 1, windows), 1);
-	assert_true(budget_windows(256 * MIB, 0, false, large, 1, windows) > 1);
+	assert_int_equal(budget_windows(256 * MIB, 8, false, NULL, small, 1, windows), 1);
+	assert_true(budget_windows(256 * MIB, 0, false, NULL, large, 1, windows) > 1);
 	assert_true(windows[0] > 1);
-	assert_int_equal(budget_windows(256 * MIB, 2, false, large, 1, windows), 2);
+	assert_int_equal(budget_windows(256 * MIB, 2, false, NULL, large, 1, windows), 2);
 }
 
 /* In shared memory a short vector has more windows, a long one as many as elsewhere. */
@@ -47,11 +47,70 @@ TEST(shared_windows_are_small)
 {
 	const uint64_t bytes[] = {128 * MIB, 4096 * MIB, 1000};
 	uint32_t shared[3], own[3];
-	budget_windows(1024 * MIB, 0, true, bytes, 3, shared);
-	budget_windows(1024 * MIB, 0, false, bytes, 3, own);
+	budget_windows(1024 * MIB, 0, true, NULL, bytes, 3, shared);
+	budget_windows(1024 * MIB, 0, false, NULL, bytes, 3, own);
 	assert_true(shared[0] > own[0]);
 	assert_int_equal(shared[1], own[1]);
 	assert_int_equal(shared[2], 1);
+}
+
+/* A link that holds more than the usual streams carry gets as many as fill it, within bounds. */
+TEST(streams_fill_a_far_link)
+{
+	static const struct {
+		uint64_t bdp, socket, memory;
+		int size;
+		uint32_t expected;
+	} cases[] = {
+	        {0, 2 * MIB, 256 * MIB, 4, 0},
+	        {6 * MIB, 2 * MIB, 256 * MIB, 4, 0}, /* the usual ones do */
+	        {6 * MIB + 1, 2 * MIB, 256 * MIB, 4, 4},
+	        {25000000, 2 * MIB, 256 * MIB, 2, 12}, /* 1 Gbit/s, 200 ms */
+	        {25000000, 0, 256 * MIB, 2, 12},
+	        {25000000, 16 * MIB, 256 * MIB, 2, 0}, /* a kernel with large buffers */
+	        {250000000, 32 * MIB, 256 * MIB, 2, 8},
+	        {UINT64_MAX, 1, 256 * MIB, 2, 16},
+	        {UINT64_MAX, UINT64_MAX, 256 * MIB, 2, 0},
+	        {1u << 30, 2 * MIB, 256 * MIB, 1, 16},
+	        {1u << 30, 2 * MIB, 256 * MIB, 17, 16}, /* 512 connections of a rank */
+	        {1u << 30, 2 * MIB, 256 * MIB, 33, 8},
+	        {1u << 30, 2 * MIB, 256 * MIB, 100, 0},
+	        {1u << 30, 2 * MIB, 16 * MIB, 4, 7}, /* 42 buffers of 48 KiB each way */
+	        {1u << 30, 2 * MIB, MIB, 4, 0},
+	        {1u << 30, 2 * MIB, 0, 65536, 0},
+	};
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		const struct budget_far far = {cases[i].bdp, cases[i].socket};
+		assert_int_equal(budget_far_streams(&far, cases[i].memory, cases[i].size),
+		                 cases[i].expected);
+	}
+}
+
+/* There each stream has a window as soon as the data allow it; a window is as long as what its
+ * connection carries at once. */
+TEST(windows_fill_a_far_link)
+{
+	static const struct {
+		uint64_t bdp, socket, bytes, streams;
+		uint32_t windows, of;
+	} cases[] = {
+	        {32 * MIB, 2 * MIB, 256 * MIB, 16, 64, 16}, /* as near ones */
+	        {32 * MIB, 2 * MIB, 16 * MIB, 16, 16, 16},
+	        {32 * MIB, 2 * MIB, MIB, 16, 4, 4},
+	        {32 * MIB, 2 * MIB, 1000, 16, 1, 1},
+	        {32 * MIB, 2 * MIB, 0, 16, 1, 1},
+	        {32 * MIB, 2 * MIB, 16 * MIB, 2, 4, 2}, /* --streams 2 */
+	        {1024 * MIB, 64 * MIB, 4096 * MIB, 16, 64, 16},
+	        {1024 * MIB, 256 * MIB, 4096 * MIB, 4, 16, 4},
+	};
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		const struct budget_far far = {cases[i].bdp, cases[i].socket};
+		uint32_t windows[1];
+		assert_int_equal(budget_windows(UINT64_C(1) << 40, cases[i].streams, false, &far,
+		                                &cases[i].bytes, 1, windows),
+		                 cases[i].of);
+		assert_int_equal(windows[0], cases[i].windows);
+	}
 }
 
 TEST(shares_are_less_than_the_whole)
@@ -89,7 +148,7 @@ TEST(devices_leave_a_third)
 	assert_int_equal(budget_with_devices(96 * MIB, 96 * MIB - 3, 10 * MIB), 1);
 	assert_int_equal(budget_with_devices(16 * MIB, 16 * MIB, 10 * MIB), 0);
 	assert_int_equal(budget_with_devices(16 * MIB, UINT64_MAX, 10 * MIB), 0);
-	assert_int_equal(budget_windows(0, 0, false, bytes, 1, windows), 1);
+	assert_int_equal(budget_windows(0, 0, false, NULL, bytes, 1, windows), 1);
 	assert_true(bytes[0] / windows[0] >= 512 && bytes[0] / windows[0] <= 1024);
 }
 

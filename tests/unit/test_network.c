@@ -9,6 +9,7 @@
 
 #include "algorithms/table.h"
 #include "lib/net/iface.h"
+#include "lib/net/socket_buffer.h"
 #include "lib/price/select.h"
 #include "lib/price/simulate.h"
 #include "tests/unit/unit.h"
@@ -73,6 +74,35 @@ TEST(the_speed_of_an_interface)
 	assert_int_equal(iface_speed_of(-1), 0);
 }
 
+TEST(the_largest_buffers_of_sockets)
+{
+	static const struct {
+		const char *out, *in;
+		uint64_t most;
+	} cases[] = {
+	        {"4096\t16384\t4194304\n", "4096\t131072\t6291456\n", 2097152},
+	        {"4096\t16384\t4194304\n", "4096\t131072\t1000\n", 500},
+	        {"4096 16384\n", "4096\t131072\t6291456\n", 0},
+	        {"", "", 0},
+	        {"4096 16384 -1\n", "4096 16384 many\n", 0},
+	        {"4096 16384 99999999999999999999999\n", "1 2 99999999999999999999999\n",
+	         4999999999},
+	};
+	char sysctls[] = "/tmp/collctl-net.XXXXXX", path[64];
+	assert_non_null(mkdtemp(sysctls));
+	assert_int_equal(socket_buffer_most(sysctls), 0);
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		put(sysctls, "tcp_wmem", cases[i].out);
+		put(sysctls, "tcp_rmem", cases[i].in);
+		assert_int_equal(socket_buffer_most(sysctls), cases[i].most);
+	}
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/%s", sysctls, i ? "tcp_wmem" : "tcp_rmem");
+		assert_int_equal(unlink(path), 0);
+	}
+	assert_int_equal(rmdir(sysctls), 0);
+}
+
 /* ---- what ranks say ---- */
 
 static struct network network_of(int hosts)
@@ -91,10 +121,10 @@ static bool about(double a, double b)
 TEST(the_better_source_counts_and_then_the_lower_rate)
 {
 	struct network n = network_of(2);
-	const struct network_found slow = {7, 900, NETWORK_TOLD, 0},
-	                           fast = {800, 800, NETWORK_TOLD, 50},
-	                           iface = {1, 1, NETWORK_INTERFACE, 60},
-	                           broken = {0, 5, NETWORK_TOLD, 0};
+	const struct network_found slow = {7, 900, NETWORK_TOLD, 0, 0},
+	                           fast = {800, 800, NETWORK_TOLD, 50, 0},
+	                           iface = {1, 1, NETWORK_INTERFACE, 60, 0},
+	                           broken = {0, 5, NETWORK_TOLD, 0, 0};
 	network_add(&n, 1, &iface);
 	network_add(&n, 1, &fast);
 	network_add(&n, 1, &slow);
@@ -116,7 +146,7 @@ TEST(hosts_without_a_rate_are_as_the_slowest)
 	network_release(&n);
 
 	n = network_of(3);
-	network_add(&n, 1, &(struct network_found){1000, 2000, NETWORK_TOLD, 0});
+	network_add(&n, 1, &(struct network_found){1000, 2000, NETWORK_TOLD, 0, 0});
 	network_settle(&n, &price_default);
 	assert_true(n.known && !n.uneven);
 	assert_true(about(n.port[0].egress, 1 / (1000 * NETWORK_PAYLOAD)));
@@ -126,7 +156,7 @@ TEST(hosts_without_a_rate_are_as_the_slowest)
 	network_release(&n);
 
 	n = network_of(3);
-	network_add(&n, 1, &(struct network_found){1000, 2000, NETWORK_TUNING, 0});
+	network_add(&n, 1, &(struct network_found){1000, 2000, NETWORK_TUNING, 0, 0});
 	network_add(&n, 2, &(struct network_found){.limit = 10});
 	network_settle(&n, &price_default);
 	m = network_model(&n, &price_default);
@@ -139,7 +169,7 @@ TEST(hosts_without_a_rate_are_as_the_slowest)
 TEST(one_host)
 {
 	struct network n = network_of(1);
-	network_add(&n, 0, &(struct network_found){1000, 1000, NETWORK_TOLD, 0});
+	network_add(&n, 0, &(struct network_found){1000, 1000, NETWORK_TOLD, 0, 0});
 	network_settle(&n, &price_default);
 	assert_true(network_model(&n, &price_default).egress == price_default.egress);
 	network_add(&n, 0, &(struct network_found){.limit = 100});
@@ -194,6 +224,42 @@ TEST(round_trips_have_coarse_classes)
 	assert_true(network_class(0.0004) == 0);
 }
 
+/* What fills the fastest link: a slow host does not count, nor what a rank says of its buffers but
+ * the least. */
+TEST(the_bytes_that_fill_a_far_link)
+{
+	struct network n = network_of(3);
+	network_add(&n, 0, &(struct network_found){1000000, 2000000, NETWORK_TUNING, 0, 900});
+	network_add(&n, 1, &(struct network_found){.up = 10, .down = 10, .from = NETWORK_TUNING});
+	network_add(&n, 2, &(struct network_found){500000, 500000, NETWORK_TUNING, 0, 700});
+	network_add(&n, 2, &(struct network_found){.socket = 800});
+	network_settle(&n, &price_default);
+	assert_int_equal(network_bdp(&n), 0); /* near */
+	assert_int_equal(n.socket, 700);
+	network_release(&n);
+
+	n = network_of(2);
+	network_add_round_trip(&n, 1, 0.2);
+	network_settle(&n, &price_default); /* 10 Gbit/s, 256 ms */
+	assert_true(about((double)network_bdp(&n),
+	                  0.256 / fmax(price_default.egress, price_default.ingress)));
+	network_release(&n);
+
+	n = network_of(2);
+	network_add(&n, 0, &(struct network_found){1000000, 2000000, NETWORK_TOLD, 1000, 0});
+	network_add(&n, 1, &(struct network_found){3000000, 900000, NETWORK_TOLD, 0, 0});
+	network_add_round_trip(&n, 1, 0.1);
+	network_settle(&n, &price_default);
+	assert_in_range(network_bdp(&n), 120319, 120320); /* 2 MB/s of data, 64 ms */
+	network_release(&n);
+
+	n = network_of(1);
+	network_add_round_trip(&n, 0, 0.2);
+	network_settle(&n, &price_default);
+	assert_int_equal(network_bdp(&n), 0);
+	network_release(&n);
+}
+
 static const struct coll_algorithm *choice(struct select_args *a, const struct network *n)
 {
 	const struct coll_algorithm *alg;
@@ -212,8 +278,9 @@ TEST(far_hosts_take_few_rounds)
 	for (int i = 0; i < 3; i++) {
 		struct network n = network_of(4);
 		for (int h = 0; h < 4; h++) {
-			network_add(&n, h,
-			            &(struct network_found){125000000, 125000000, NETWORK_TOLD, 0});
+			network_add(
+			        &n, h,
+			        &(struct network_found){125000000, 125000000, NETWORK_TOLD, 0, 0});
 			network_add_round_trip(&n, h, h ? 0.050 + 0.001 * h * i : 0);
 			network_add_round_trip(&n, h, 0.070);
 		}
@@ -252,7 +319,7 @@ TEST(prices_know_each_port_and_the_root)
 	struct network n = network_of(4);
 	for (int h = 0; h < 4; h++) {
 		const uint64_t rate = h == 3 ? 1 << 20 : 10 << 20;
-		network_add(&n, h, &(struct network_found){rate, rate, NETWORK_TUNING, 0});
+		network_add(&n, h, &(struct network_found){rate, rate, NETWORK_TUNING, 0, 0});
 	}
 	network_settle(&n, &price_default);
 	const double leaf = price_of(&a, &n, "one_to_all");

@@ -60,8 +60,9 @@ static void begin(struct world *w, struct coll_request request, enum dtype dtype
 	}
 }
 
-/* Seconds to each host, when decide() settles the network. */
+/* Seconds to each host, when decide() settles the network; the streams that rank 1 asks for. */
 static double far_away;
+static uint32_t asked;
 
 static int decide(struct world *w, struct err *err)
 {
@@ -71,7 +72,8 @@ static int decide(struct world *w, struct err *err)
 	                              .selected_ctx = w->selected_ctx};
 	int ret = planner_init(&w->planner, err);
 	for (int r = 0; r < SIZE && ret == 0; r++)
-		ret = planner_take(&w->planner, r, &w->offers[r], w->ninputs[r], 0, err);
+		ret = planner_take(&w->planner, r, &w->offers[r], w->ninputs[r], r == 1 ? asked : 0,
+		                   err);
 	for (int h = 0; h < w->planner.network.n; h++)
 		network_add_round_trip(&w->planner.network, h, far_away);
 	network_settle(&w->planner.network, &price_default);
@@ -370,14 +372,14 @@ TEST(links_are_the_network)
 	begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, same);
 	w.agreed.host = host;
 	w.offers[0].link = (struct network_found){.limit = 5000};
-	w.offers[1].link = (struct network_found){8000, 9000, NETWORK_TOLD, 0};
-	w.offers[2].link = (struct network_found){100, 100, NETWORK_INTERFACE, 1000};
+	w.offers[1].link = (struct network_found){8000, 9000, NETWORK_TOLD, 0, 0};
+	w.offers[2].link = (struct network_found){100, 100, NETWORK_INTERFACE, 1000, 0};
 	assert_int_equal(decide(&w, &err), 0);
 	assert_int_equal(w.planner.network.n, 2);
 	assert_memory_equal(&w.planner.network.host[0].found,
 	                    (&(struct network_found){.limit = 5000}), sizeof w.offers[0].link);
 	assert_memory_equal(&w.planner.network.host[1].found,
-	                    (&(struct network_found){8000, 9000, NETWORK_TOLD, 1000}),
+	                    (&(struct network_found){8000, 9000, NETWORK_TOLD, 1000, 0}),
 	                    sizeof w.offers[0].link);
 	assert_true(w.planner.network.limited && w.planner.network.uneven);
 	end(&w);
@@ -402,6 +404,39 @@ TEST(far_hosts)
 	}
 }
 
+/* Over long round trips there are as many streams as fill the links, by the smallest buffers of any
+ * rank, unless a rank asks for another number; each has a window. */
+TEST(far_hosts_have_more_streams)
+{
+	static const uint64_t rows[SIZE] = {1 << 20, 1 << 20, 1 << 20};
+	static const struct {
+		double away;
+		uint64_t socket;
+		uint32_t asked, streams;
+	} cases[] = {{1e-4, 1 << 20, 0, 3},
+	             {0.05, 1 << 20, 0, 8}, /* 1 Gbit/s, 64 ms: 7.5 MB */
+	             {0.05, 1 << 22, 0, 3},
+	             {0.05, 1 << 20, 5, 5},
+	             {0.2, 0, 0, 15}};
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		struct err err = {0};
+		struct world w;
+		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE, .algorithm = "ring"},
+		      DTYPE_F32, rows);
+		for (int r = 0; r < SIZE; r++)
+			w.offers[r].link =
+			        (struct network_found){125000000, 125000000, NETWORK_TOLD, 0,
+			                               r ? cases[i].socket : 8 * cases[i].socket};
+		far_away = cases[i].away;
+		asked = cases[i].asked;
+		assert_int_equal(decide(&w, &err), 0);
+		far_away = 0;
+		asked = 0;
+		assert_int_equal(w.plan.streams, cases[i].streams);
+		end(&w);
+	}
+}
+
 /* The shares of unequal links are in the terms of every rank. */
 TEST(shares_are_in_the_terms)
 {
@@ -413,7 +448,7 @@ TEST(shares_are_in_the_terms)
 	      rows);
 	for (int r = 0; r < SIZE; r++)
 		w.offers[r].link = (struct network_found){r < 2 ? 80000000 : 8000000, 80000000,
-		                                          NETWORK_TOLD, 0};
+		                                          NETWORK_TOLD, 0, 0};
 	assert_int_equal(decide(&w, &err), 0);
 	for (int r = 0; r < SIZE; r++) {
 		struct terms t = terms_of(&w, r, &form);

@@ -122,7 +122,7 @@ static struct network network_of(const double *rate, int hosts)
 	for (int h = 0; h < hosts; h++)
 		network_add(&n, h,
 		            &(struct network_found){(uint64_t)(rate[h] * 2e6),
-		                                    (uint64_t)(rate[h] * 1e6), NETWORK_TOLD, 0});
+		                                    (uint64_t)(rate[h] * 1e6), NETWORK_TOLD, 0, 0});
 	network_settle(&n, &price_default);
 	return n;
 }

@@ -425,7 +425,7 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 	/* The other ranks' parts of the round may come before this rank has adopted the terms. */
 	c->agreed.clones = ret == 0 && c->planner.clones;
 	if (ret == 0)
-		network_notes(c);
+		network_notes(c, plan);
 	if (ret == 0)
 		note_wire(c);
 	plan->trace = c->request->trace && !c->request->dry_run;

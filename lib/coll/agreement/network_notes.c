@@ -108,7 +108,27 @@ static void note_choice(const struct collective *c, int i)
 	                  : "");
 }
 
-void network_notes(const struct collective *c)
+/* The streams that a far link needs, and those that the job has. */
+static void note_streams(const struct collective *c, const struct plan *plan, int level)
+{
+	const struct planner *p = &c->planner;
+	char bdp[UNITS_TEXT], socket[UNITS_TEXT] = "a part", but[64] = "";
+
+	if (!p->far_streams)
+		return;
+	if (p->far.socket)
+		size_text(p->far.socket, socket);
+	if (p->streams)
+		snprintf(but, sizeof but, "; there are %u (--streams)", plan->streams);
+	else if (plan->streams < p->far_streams)
+		snprintf(but, sizeof but, "; there are %u, one for each window", plan->streams);
+	coll_note(c->life, level,
+	          "the links hold up to %s (rate times round trip), one connection %s of it: %u "
+	          "streams would fill them%s",
+	          size_text(p->far.bdp, bdp), socket, p->far_streams, but);
+}
+
+void network_notes(const struct collective *c, const struct plan *plan)
 {
 	const int level = c->request->explain ? 0 : 1;
 
@@ -116,6 +136,7 @@ void network_notes(const struct collective *c)
 		return;
 	note_links(c, level);
 	note_round_trips(c, level);
+	note_streams(c, plan, level);
 	for (int i = 0; i < c->agreed.nvectors; i++)
 		note_choice(c, i);
 }

@@ -12,7 +12,8 @@ MESSAGE(network_found, "INTENT",
 	FIELD(U64, network_found, up),
 	FIELD(U64, network_found, down),
 	FIELD(U8, network_found, from, .most = NETWORK_SOURCES - 1),
-	FIELD(U64, network_found, limit));
+	FIELD(U64, network_found, limit),
+	FIELD(U64, network_found, socket));
 
 MESSAGE(offer, "INTENT",
 	FIELD(U64, offer, weights, .fits = wire_is_weight),

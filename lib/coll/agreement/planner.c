@@ -8,7 +8,6 @@
 
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/data/kernels/joint.h"
-#include "lib/exec/budget.h"
 #include "lib/exec/exec.h"
 #include "lib/sched/placement.h"
 
@@ -450,14 +449,17 @@ static bool shares_memory(const struct planner *p, const struct plan *plan)
 }
 
 /*
- * The streams that are asked for; 0: automatic. If the ranks have all processors of their host, one
- * is enough: while it waits for a file, other ranks work, and fewer buffers stay in the cache.
+ * The streams that are asked for, or that fill a far link; 0: automatic. If the ranks have all
+ * processors of their host, one is enough: while it waits for a file, other ranks work, and fewer
+ * buffers stay in the cache.
  */
 static uint64_t streams_wanted(const struct planner *p, const struct plan *plan)
 {
 	const int size = p->agreed->size;
 	const bool crowded = size > 1 && plan->host_cpus && (uint32_t)size >= plan->host_cpus;
-	return p->streams || !crowded ? p->streams : 1;
+	if (p->streams || p->far_streams)
+		return p->streams ? p->streams : p->far_streams;
+	return crowded ? 1 : 0;
 }
 
 static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan, struct err *err)
@@ -467,11 +469,14 @@ static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan
 	uint32_t *windows = err_calloc((size_t)n, sizeof *windows, "the windows", err);
 	if (!bytes || !windows)
 		ret = -1;
+	p->far = (struct budget_far){network_bdp(&p->network), p->network.socket};
+	p->far_streams = budget_far_streams(&p->far, plan->memory, p->agreed->size);
 	for (int i = 0; i < n && ret == 0; i++)
 		ret = footprint(p, i, column, &bytes[i], err);
 	if (ret == 0)
 		plan->streams = budget_windows(plan->memory, streams_wanted(p, plan),
-		                               shares_memory(p, plan), bytes, n, windows);
+		                               shares_memory(p, plan),
+		                               p->far_streams ? &p->far : NULL, bytes, n, windows);
 	for (int i = 0; i < n && ret == 0; i++)
 		p->vectors[i].windows = windows[i];
 	free(bytes);

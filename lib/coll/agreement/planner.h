@@ -13,6 +13,7 @@
 #include "lib/coll/agreement/claims.h"
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/agreement/terms.h"
+#include "lib/exec/budget.h"
 #include "lib/job/proto.h"
 #include "lib/price/select.h"
 
@@ -43,8 +44,10 @@ struct planner {
 	struct network network;
 	uint32_t *shares; /* [size], if an algorithm needs them; else NULL */
 	uint64_t streams; /* the most that a rank requests; 0: automatic */
-	uint64_t bytes;   /* of all vectors */
-	bool clones;      /* as in struct agreement */
+	struct budget_far far;
+	uint32_t far_streams; /* budget_far_streams; 0: as for near hosts */
+	uint64_t bytes;       /* of all vectors */
+	bool clones;          /* as in struct agreement */
 };
 
 /* The caller has set the first five members; what they point to must outlive the planner.

@@ -153,7 +153,9 @@ S(RESOURCES, "memory", 0, "SIZE", SIZE, settings.memory, FOR_INPUT,
   "memory for buffers; larger arrays are processed in parts", .def = "256M", .min = 1,
   .max = INT64_MAX)
 S(RESOURCES, "streams", 0, "K", INT, streams, FOR_MOVES,
-  "parallel connections per direction (default: automatic)", .min = 1, .max = 64)
+  "parallel connections per direction (default: 1 to 3; as many as fill a link to a far host, at "
+  "most 16)",
+  .min = 1, .max = 64)
 /* At the lowest rate some bytes still move every 10 ms, so it does not count as a stall. */
 S(RESOURCES, "limit-rate", 0, "RATE", RATE, settings.limit_rate, FOR_MOVES | FOR_BENCH,
   "limit what this rank sends over all its data connections together: 100Mbit, 1Gbit (bits a "
