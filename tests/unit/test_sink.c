@@ -698,6 +698,32 @@ TEST_WITH(test_progress, NULL, empty_folder)
 	sink_free(s);
 }
 
+/* Without a descriptor nobody knows whether there is an old file, or whether it has changed. */
+TEST_WITH(test_old_without_descriptors, NULL, empty_folder)
+{
+	struct err err = ERR_INIT;
+	struct rlimit limit;
+	put("f", "old", 0644);
+	struct sink *s = new_sink(false);
+	assert_int_equal(sink_add(s, "f", NULL, 0, 5, &err), 0);
+	assert_int_equal(sink_add(s, "g", NULL, 0, 5, &err), 1);
+	const int fd = sink_open_old(s, 0, &err);
+	assert_true(fd >= 0);
+	assert_err(sink_open_old(s, 1, &err), &err, ERR_OUTPUT, "g: cannot open");
+	err_clear(&err);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	for (int left = 0; left <= 1; left++) { /* none for the folder; none for the file in it */
+		const struct rlimit few = {(rlim_t)(fd - 1 + left), limit.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+		const int old = sink_open_old(s, 0, &err);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+		assert_err(old, &err, ERR_RESOURCE, "Too many open files");
+		err_clear(&err);
+	}
+	close(fd);
+	sink_free(s);
+}
+
 int main(void)
 {
 	return unit_run(into_folder, out_of_folder);

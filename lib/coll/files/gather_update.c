@@ -173,7 +173,7 @@ static int compare(struct collective *c, struct listed_file *want, int file, con
 		want->equal = true;
 		return 0;
 	}
-	const int fd = sink_open_old(sink, file);
+	const int fd = sink_open_old(sink, file, NULL);
 	want->equal = fd >= 0 && update_is_copy(c, want, digest, fd, &was, buf);
 	if (fd >= 0)
 		close(fd);

@@ -85,7 +85,7 @@ static void find_old(struct collective *c, int f, uint8_t *buf)
 	for (int k = 0; k < c->transfer.copies; k++) {
 		const int file = files_place(c, k, (size_t)f)->file;
 		const enum sink_fate fate = sink_fate(c->transfer.sink, file);
-		const int fd = sink_open_old(c->transfer.sink, file);
+		const int fd = sink_open_old(c->transfer.sink, file, NULL);
 		const bool old = fd >= 0 && (update_takes_old(c) || fate == SINK_KEEP);
 		/* Also if there is an old version: the commit removes a part that is not needed. */
 		const bool part = sink_open_part(c->transfer.sink, file) >= 0;
@@ -605,12 +605,13 @@ static bool same_file(const struct stat *a, const struct stat *b)
 
 int update_check_left(const struct sink *sink, int file, const struct stat *was, struct err *err)
 {
-	const int fd = sink_open_old(sink, file);
+	struct err why = ERR_INIT;
+	const int fd = sink_open_old(sink, file, &why);
 	struct stat st;
 	const bool same = fd >= 0 && fstat(fd, &st) == 0 && same_file(&st, was);
 	if (fd >= 0)
 		close(fd);
-	return same ? 0 : update_changed(sink_path(sink, file), err);
+	return same ? 0 : update_not_opened(sink_path(sink, file), &why, err);
 }
 
 /* Are the files that are left what they were when they were compared? */

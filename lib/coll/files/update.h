@@ -149,6 +149,9 @@ int update_digest(int fd, const char *path, uint64_t at, uint64_t n, uint8_t *bu
                   struct err *err);
 /* Set that the file at @path has changed since the ranks compared it: ERR_INPUT. Returns -1. */
 int update_changed(const char *path, struct err *err);
+/* The file at @path, which the ranks have compared, cannot be opened again because of @why: set
+ * @why if it is ERR_RESOURCE; else that the file has changed. Returns -1. */
+int update_not_opened(const char *path, const struct err *why, struct err *err);
 /* A file whose digests the ranks compare. */
 struct update_source {
 	int fd;           /* -1: none */
@@ -201,8 +204,9 @@ int update_write_coded(const struct update *, enum update_stream, const void *bu
 int update_open_spool(struct update *, enum update_stream, struct err *err);
 /* At the root: is OLD a file, or a folder, as the input? */
 int update_check_old(const struct collective *, struct err *err);
-/* The file of OLD for the root's file number @f: OLD, or in the folder OLD. -1: there is none. */
-int update_open_old(const struct collective *, int f);
+/* The file of OLD for the root's file number @f: OLD, or in the folder OLD. -1: there is none;
+ * @err, which may be NULL: ERR_RESOURCE if that cannot be known. */
+int update_open_old(const struct collective *, int f, struct err *err);
 /* At the root: find the moves, and fill update.of_old. In such a thread. */
 int update_digest_old(void *collective, struct err *err);
 

@@ -46,14 +46,16 @@ int update_open_spool(struct update *u, enum update_stream stream, struct err *e
 
 /* ---- OLD, at the root ---- */
 
-int update_open_old(const struct collective *c, int f)
+int update_open_old(const struct collective *c, int f, struct err *err)
 {
 	const struct file_list *l = &c->agreed.root_files;
 	const char *old = c->request->delta;
-	char *path = l->folder || l->tree ? path_join(old, l->files[f].name, NULL)
-	                                  : err_strdup(old, "a path", NULL);
+	char *path = l->folder || l->tree ? path_join(old, l->files[f].name, err)
+	                                  : err_strdup(old, "a path", err);
 	struct stat st;
 	int fd = path ? io_retry(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) : -1;
+	if (path && fd < 0)
+		err_errno(err, ERR_INPUT, "%s: cannot open", path);
 	if (fd >= 0 && (fstat(fd, &st) || !S_ISREG(st.st_mode))) {
 		close(fd);
 		fd = -1;
@@ -105,7 +107,7 @@ int update_digest_old(void *collective, struct err *err)
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0; f++) {
 		if (first[f] == first[f + 1])
 			continue;
-		h.old = update_open_old(c, f);
+		h.old = update_open_old(c, f, NULL);
 		h.old_bytes = h.old >= 0 && fstat(h.old, &st) == 0 ? (uint64_t)st.st_size : 0;
 		ret = update_each_piece(c, f, add_old, &h, err);
 		if (h.old >= 0)

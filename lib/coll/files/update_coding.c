@@ -41,6 +41,7 @@ struct worker {
 	const struct dataset_file *in; /* the root's; NULL: this is another rank */
 	int in_fd;                     /* dataset_file_open; -1: none */
 	int old;                       /* the old version; -1: none */
+	struct err no_in, no_old;      /* why they are not open */
 	uint8_t *piece, *base;         /* UPDATE_PIECE */
 	uint8_t *coded, *whole;        /* HEAD + CODING_ROOM of it */
 	struct coder *coder;
@@ -184,36 +185,37 @@ static void close_file(struct worker *k)
 }
 
 /* The old version of file @f. */
-static int open_old(const struct worker *k, int f)
+static int open_old(struct worker *k, int f)
 {
 	const struct collective *c = k->w->c;
 	if (k->w->encodes)
-		return c->request->delta ? update_open_old(c, f) : -1;
+		return c->request->delta ? update_open_old(c, f, &k->no_old) : -1;
 	if (k->in) /* the root has all pieces */
 		return -1;
-	return sink_open_old(c->transfer.sink, files_place(c, 0, (size_t)f)->file);
+	return sink_open_old(c->transfer.sink, files_place(c, 0, (size_t)f)->file, &k->no_old);
 }
 
 /* If the input cannot be opened, its first piece cannot be read. */
 static void open_file(struct worker *k, int f)
 {
-	struct err ignored = ERR_INIT;
 	if (k->f == f)
 		return;
 	close_file(k);
 	k->f = f;
+	err_clear(&k->no_in);
+	err_clear(&k->no_old);
 	k->in = files_listed_input(k->w->c, f);
-	k->in_fd = k->in ? dataset_file_open(k->in, &ignored) : -1;
+	k->in_fd = k->in ? dataset_file_open(k->in, &k->no_in) : -1;
 	k->old = open_old(k, f);
 }
 
 /* Read a piece that the ranks have compared: it has the digest @want. */
-static int read_again(int fd, const char *path, const struct update_piece *p, const uint8_t *want,
-                      uint8_t *buf, struct err *err)
+static int read_again(int fd, const struct err *why, const char *path, const struct update_piece *p,
+                      const uint8_t *want, uint8_t *buf, struct err *err)
 {
 	uint8_t digest[DIGEST_BYTES];
 	if (fd < 0)
-		return update_changed(path, err);
+		return update_not_opened(path, why, err);
 	if (update_digest(fd, path, p->at, p->n, buf, digest, err) < 0)
 		return -1;
 	return memcmp(digest, want, sizeof digest) == 0 ? 0 : update_changed(path, err);
@@ -223,7 +225,8 @@ static int read_again(int fd, const char *path, const struct update_piece *p, co
 static int read_piece(struct worker *k, const struct update_piece *p, const char *path,
                       struct err *err)
 {
-	return read_again(k->in ? k->in_fd : k->old, k->in ? k->in->name : path, p,
+	return read_again(k->in ? k->in_fd : k->old, k->in ? &k->no_in : &k->no_old,
+	                  k->in ? k->in->name : path, p,
 	                  k->w->c->transfer.update.of_pieces + p->i * DIGEST_BYTES, k->piece, err);
 }
 
@@ -233,7 +236,7 @@ static int read_base(struct worker *k, const struct update_piece *p, const char 
 	const struct update *u = &k->w->c->transfer.update;
 	uint8_t digest[DIGEST_BYTES];
 	if (k->old < 0)
-		return update_changed(path, err);
+		return update_not_opened(path, &k->no_old, err);
 	if (update_read_base(u, k->old, path, p, k->base, digest, err) < 0)
 		return -1;
 	return memcmp(digest, u->of_old + p->i * DIGEST_BYTES, sizeof digest) == 0

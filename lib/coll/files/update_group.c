@@ -69,7 +69,7 @@ int update_find_bases(void *collective, struct err *err)
 		const int file = files_place(c, 0, (size_t)f)->file;
 		of.path = sink_path(c->transfer.sink, file);
 		of.old = update_has_moves(&c->transfer.update, f)
-		                 ? sink_open_old(c->transfer.sink, file)
+		                 ? sink_open_old(c->transfer.sink, file, NULL)
 		                 : -1;
 		ret = update_each_piece(c, f, find_base, &of, err);
 		if (of.old >= 0)

@@ -143,7 +143,7 @@ static int compare_tensors(struct collective *c, int f, struct err *err)
 	struct update_move *list = NULL;
 	if (in->spooled || format_of(in->name, NULL, &format, &unknown) < 0)
 		return 0;
-	const int fd = update_open_old(c, f), in_fd = dataset_file_open(in, &unknown);
+	const int fd = update_open_old(c, f, NULL), in_fd = dataset_file_open(in, &unknown);
 	open_tensors(&new, in_fd, format, memory);
 	open_tensors(&old, new.ntensors ? fd : -1, format, memory);
 	const long n = list_tensors(&new, &old, &list, err);

@@ -320,31 +320,36 @@ void sink_leave_own(struct sink *s, int file, const struct stat *is, int fd)
 
 /* Open the folder of the file that the output would replace. *@name: that file's name there, which
  * the caller frees. */
-static int open_folder_of(const struct sink *s, const struct sink_file *f, char **name)
+static int open_folder_of(const struct sink *s, const struct sink_file *f, char **name,
+                          struct err *err)
 {
-	struct err ignored = ERR_INIT;
 	struct target t;
 	*name = NULL;
 	if (f->is_stdout)
 		return -1;
 	if (f->top) {
-		*name = err_strdup(path_name(f->path), "a name", &ignored);
-		return *name ? beneath_open(f->path, f->top) : -1;
+		*name = err_strdup(path_name(f->path), "a name", err);
+		const int fd = *name ? beneath_open(f->path, f->top) : -1;
+		if (*name && fd < 0)
+			err_errno(err, ERR_OUTPUT, "%s: cannot open its folder", f->path);
+		return fd;
 	}
-	if (target_find(&t, f->path, s->force, &ignored))
+	if (target_find(&t, f->path, s->force, err))
 		return -1;
 	*name = t.name;
 	return t.dirfd;
 }
 
-int sink_open_old(const struct sink *s, int file)
+int sink_open_old(const struct sink *s, int file, struct err *err)
 {
 	char *name;
-	const int folder = open_folder_of(s, &s->files[file], &name);
+	const int folder = open_folder_of(s, &s->files[file], &name, err);
 	struct stat st;
 	int fd = -1;
 	if (folder >= 0) {
 		fd = io_retry(openat(folder, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+		if (fd < 0)
+			err_errno(err, ERR_OUTPUT, "%s: cannot open", s->files[file].path);
 		close(folder);
 	}
 	free(name);
@@ -492,7 +497,7 @@ static bool has_link(struct sink *s, const struct sink_file *f)
 {
 	if (f->points_to)
 		return has_target(f);
-	const int fd = sink_keeps(&s->files[f->to]) ? sink_open_old(s, f->to) : -1;
+	const int fd = sink_keeps(&s->files[f->to]) ? sink_open_old(s, f->to, NULL) : -1;
 	struct stat st;
 	const bool same = fd >= 0 && fstat(fd, &st) == 0 && is_same(f, &st);
 	if (fd >= 0)
@@ -835,7 +840,7 @@ static int read_own(const struct sink *s, int file, void *buf, size_t bytes, uin
                     struct err *err)
 {
 	const struct sink_file *f = &s->files[file];
-	const int fd = f->own_fd < 0 ? sink_open_old(s, file) : f->own_fd;
+	const int fd = f->own_fd < 0 ? sink_open_old(s, file, NULL) : f->own_fd;
 	const int ret = fd < 0 ? err_errno(err, ERR_INPUT, "%s: cannot open", f->path)
 	                       : input_pread(fd, f->path, buf, bytes, pos, err);
 	if (fd >= 0 && fd != f->own_fd)

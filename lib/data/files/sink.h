@@ -85,8 +85,8 @@ int sink_open_part(struct sink *, int file);
 int sink_without_part(const struct sink *, const char **path, const char **why);
 /* Before sink_open: open the file that the output would replace, to read it: a descriptor, which
  * the caller closes; -1: there is none, or it is no file, or a symbolic link that the output would
- * not follow. */
-int sink_open_old(const struct sink *, int file);
+ * not follow. @err, which may be NULL: ERR_RESOURCE if it cannot be known. */
+int sink_open_old(const struct sink *, int file, struct err *err);
 /* Before sink_open: the file at the output's path is what it should be: leave it. Nothing is
  * written to the output, or read from it. */
 void sink_keep(struct sink *, int file);

@@ -40,7 +40,7 @@ static int seal_link(struct sink *s, struct sink_file *f, struct err *err)
 	if (f->points_to)
 		return seal_symlink(f, err);
 	const struct sink_file *to = &s->files[f->to];
-	const int old = sink_keeps(to) ? sink_open_old(s, f->to) : -1;
+	const int old = sink_keeps(to) ? sink_open_old(s, f->to, NULL) : -1;
 	if (sink_keeps(to) && old < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot link it to %s", f->path, to->path);
 	const int ret = outfile_seal_link(&f->out, old < 0 ? to->out.fd : old, err);
