@@ -479,7 +479,7 @@ each_is_alone() {
 	refused 4 'file: is a file' 3 allreduce --each in.0/a.npy -o file
 	assert_equal "$(<file)" old
 	refused 2 "several files cannot be written to stdout" 3 allreduce --each in.0/a.npy -o -
-	refused 4 'no/where: cannot create the folder' 3 allreduce --each in.0/a.npy -o no/where
+	refused 4 'no/where: cannot create the folder: the folder around it does not exist' 3 allreduce --each in.0/a.npy -o no/where
 	refused 2 'give one folder' 3 allreduce --each in.0/a.npy in.0/b.npy -o x -o y
 	refused 2 'one operand too many' 3 scan in.0/a.npy in.0/b.npy -o x
 	[[ ! -e - && ! -e no && ! -e x ]]

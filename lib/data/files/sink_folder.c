@@ -35,6 +35,17 @@ static int no_folder(const struct sink_folder *f, const struct stat *st, struct 
 	               S_ISLNK(st->st_mode) ? "a symbolic link" : "a file");
 }
 
+/* By errno. */
+static int cannot_create(const struct sink_folder *f, struct err *err)
+{
+	if (errno == ENOENT)
+		return err_set(err, ERR_OUTPUT,
+		               "%s: cannot create the folder: the folder around it does not exist; "
+		               "create that first",
+		               f->path);
+	return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+}
+
 /* Create the folder @name in @parent. */
 static int make_at(struct sink_folder *f, int parent, const char *name, bool sync, bool resume,
                    struct err *err)
@@ -56,7 +67,7 @@ static int make_at(struct sink_folder *f, int parent, const char *name, bool syn
 	if (error == EEXIST)
 		return no_folder(f, &st, err);
 	errno = error;
-	return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+	return cannot_create(f, err);
 }
 
 int sink_folder_make(struct sink_folder *f, bool sync, bool resume, struct err *err)
@@ -67,7 +78,7 @@ int sink_folder_make(struct sink_folder *f, bool sync, bool resume, struct err *
 		               : make_at(f, AT_FDCWD, f->path, sync, resume, err);
 	int parent = beneath_open(f->path, f->top);
 	if (parent < 0)
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+		return cannot_create(f, err);
 	int ret = make_at(f, parent, path_name(f->path), sync, resume, err);
 	close(parent);
 	return ret;
@@ -84,7 +95,7 @@ static int check_folder_in(struct sink_folder *f, int in, struct err *err)
 	if (f->absent) {
 		if (faccessat(in, ".", W_OK | X_OK, AT_EACCESS) == 0)
 			return 0;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+		return cannot_create(f, err);
 	}
 	if (fstatat(in, name, &st, f->top ? AT_SYMLINK_NOFOLLOW : 0))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the folder", f->path);
@@ -97,7 +108,7 @@ int sink_folder_check(struct sink_folder *f, struct err *err)
 		return -1;
 	int in = beneath_open(f->path, f->top);
 	if (in < 0)
-		return err_errno(err, ERR_OUTPUT, "%s: cannot create the folder", f->path);
+		return cannot_create(f, err);
 	int ret = check_folder_in(f, in, err);
 	close(in);
 	return ret;
