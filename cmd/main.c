@@ -1,6 +1,8 @@
 #include <fcntl.h>
 #ifdef COLLCTL_STATIC
 #include <nss.h>
+#endif
+#ifdef COLLCTL_LINKED
 #include <openssl/crypto.h>
 #endif
 #include <unistd.h>
@@ -16,12 +18,14 @@ static void hold_standard_descriptors(void)
 			(void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY);
 }
 
-/* A program that is linked statically must open no modules of the host's C library or OpenSSL:
- * they may be of other versions. */
+/* A program that contains the C library or OpenSSL must open no modules of the host's: they may be
+ * of other versions. */
 static void use_no_modules(void)
 {
 #ifdef COLLCTL_STATIC
 	__nss_configure_lookup("hosts", "files dns");
+#endif
+#ifdef COLLCTL_LINKED
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 #endif
 }

@@ -46,11 +46,15 @@
 #define SANITIZED false
 #endif
 
-/* What a program that is linked statically cannot do. */
+/* What a program that contains its libraries cannot do. */
 static const char *const lacks[] = {
 #ifdef COLLCTL_STATIC
         "GPU plug-ins",
+#endif
+#ifdef COLLCTL_LINKED
         "serve over HTTPS",
+#endif
+#ifdef COLLCTL_STATIC
         "names from other sources than /etc/hosts and DNS",
 #endif
         NULL,

@@ -2,6 +2,9 @@
 #include "lib/collctl.h"
 
 #include <errno.h>
+#ifdef COLLCTL_LINKED
+#include <openssl/crypto.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,6 +34,15 @@ struct collctl {
 	char command[32];
 	char subject[sizeof((struct err *)0)->text];
 };
+
+#ifdef COLLCTL_LINKED
+/* The OpenSSL that this library contains reads neither the configuration nor the modules of the
+ * host's, which may be of another version. */
+__attribute__((constructor)) static void use_no_modules(void)
+{
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+}
+#endif
 
 const char *collctl_version(void)
 {
@@ -191,6 +203,30 @@ void collctl_notes(collctl *c, collctl_note *note, void *ctx)
 
 /* ---- the job ---- */
 
+/* Take a setting from its variable, if the program has not @given it. */
+static void take(collctl *c, bool given, const char *name, const char *variable)
+{
+	const char *value = given ? NULL : getenv(variable);
+	if (!value || !*value)
+		return;
+	const char *kept = keep(c, value);
+	if (kept)
+		setting_read(request_setting(&c->request, name), &c->request, kept, variable,
+		             &c->result.err);
+}
+
+/* What `collctl run` says to a program: the rank, the size and the store. A ticket has them all. */
+static void take_variables(collctl *c)
+{
+	const struct job_settings *s = &c->request.settings;
+	const char *ticket = getenv("COLLCTL_TICKET");
+	if (s->ignore_environment || s->ticket_file || (ticket && *ticket))
+		return;
+	take(c, s->rank != -1, "rank", "COLLCTL_RANK");
+	take(c, s->size > 0, "size", "COLLCTL_SIZE");
+	take(c, s->rendezvous || s->hostfile || s->size == 1, "rendezvous", "COLLCTL_RENDEZVOUS");
+}
+
 int collctl_run(collctl *c)
 {
 	begin_call(c);
@@ -201,7 +237,9 @@ int collctl_run(collctl *c)
 	c->ran = true;
 	c->request.inputs = c->inputs;
 	c->request.ninputs = c->ninputs;
-	coll_run(&c->request, &c->observer, &c->result);
+	take_variables(c);
+	if (!c->result.err.code)
+		coll_run(&c->request, &c->observer, &c->result);
 	coll_end(&c->result);
 	const struct coll_times *t = &c->result.times;
 	c->seconds = t->commit ? (double)(t->commit - t->start) / 1e9 : 0;

@@ -79,10 +79,11 @@ COLLCTL_API int collctl_set(collctl *, const char *setting, const char *value);
 COLLCTL_API int collctl_input(collctl *, const char *path);
 COLLCTL_API int collctl_output(collctl *, const char *path);
 
-/* Read the variables of a launcher (mpirun, srun, torchrun, `collctl run`), COLLCTL_SECRET,
- * COLLCTL_STORE_TOKEN and COLLCTL_HOST_ID, as the command does. Two more variables are always read:
- * COLLCTL_PLUGIN_PATH and COLLCTL_TLS_RECORDS. No other COLLCTL_ variable is read, such as
- * COLLCTL_OP. */
+/* Read the variables of a launcher (mpirun, srun, torchrun), those of `collctl run` (COLLCTL_RANK,
+ * COLLCTL_SIZE, COLLCTL_RENDEZVOUS; settings have priority, and a job of one rank needs no store),
+ * COLLCTL_SECRET, COLLCTL_STORE_TOKEN, COLLCTL_TICKET and COLLCTL_HOST_ID, as the command does.
+ * They stay as they are. Two more variables are always read: COLLCTL_PLUGIN_PATH and
+ * COLLCTL_TLS_RECORDS. No other COLLCTL_ variable is read, such as COLLCTL_OP. */
 COLLCTL_API void collctl_use_environment(collctl *);
 
 /* Call @note for each remark while the job runs, on the thread of collctl_run. @level 0: of

@@ -11,7 +11,7 @@ STATIC_IPSEC_MB = $(if $(CROSS_CPU),,$(if $(wildcard /usr/include/intel-ipsec-mb
 .PHONY: static
 static: $(STATIC_DEPS)/done
 	+$(MAKE) --no-print-directory BUILD=$(STATIC) NVCC= SANITIZE= \
-		CPPFLAGS='-DCOLLCTL_STATIC -I$(STATIC_DEPS)/include' CFLAGS='-O2 -ffunction-sections -fdata-sections' \
+		CPPFLAGS='-DCOLLCTL_STATIC -DCOLLCTL_LINKED -I$(STATIC_DEPS)/include' CFLAGS='-O2 -ffunction-sections -fdata-sections' \
 		LDFLAGS='-static-pie -s -Wl,--gc-sections,--no-warnings,-z,pack-relative-relocs -L$(STATIC_DEPS)/lib' \
 		LDLIBS='-lcurl -lmicrohttpd -lzip -lz -lzstd $(STATIC_IPSEC_MB)' $(STATIC)/collctl
 

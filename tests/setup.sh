@@ -27,7 +27,7 @@ demo=(python3-numpy)
 gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.bats
 test=(btrfs-progs ca-certificates curl e2fsprogs etcd-server fish g++ git
 	libcmocka-dev libgnutls28-dev libxml2-utils mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
-	python3-jsonschema python3-yaml slurm-client slurmctld slurmd socat strace xfsprogs zsh)
+	python3-jsonschema python3-pytest python3-venv python3-yaml slurm-client slurmctld slurmd socat strace xfsprogs zsh)
 more=(clang clang-format clang-tidy libclang-rt-dev mandoc shellcheck) # for make check-more
 [[ $(dpkg --print-architecture 2>/dev/null) == arm64 ]] || more+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
@@ -81,6 +81,8 @@ found() { # is what package $1 provides there, by whatever way it came?
 	case $1 in
 	gcc) "${cc[@]}" --version >/dev/null 2>&1 ;;
 	python3-numpy) /usr/bin/env python3 -c 'import numpy' 2>/dev/null ;;
+	python3-pytest) /usr/bin/env python3 -c 'import pytest' 2>/dev/null ;;
+	python3-venv) /usr/bin/env python3 -c 'import ensurepip' 2>/dev/null ;;
 	python3-jsonschema) /usr/bin/env python3 -c 'import jsonschema' 2>/dev/null ;;
 	python3-yaml) /usr/bin/env python3 -c 'import yaml' 2>/dev/null ;;
 	python3-mpi4py) /usr/bin/env python3 -c 'import mpi4py' 2>/dev/null ;;

@@ -11,6 +11,7 @@ help:
 	@echo 'make install          install them (uninstall: remove them)'
 	@echo 'make deb              build the packages for Debian in $(BUILD)/deb (one for GPUs needs nvcc)'
 	@echo 'make static           build $(BUILD)/static/collctl, one file that needs no library of its host'
+	@echo 'make wheel            build the wheel for pip in $(BUILD)/wheel: the program and the package of Python'
 	@echo 'make dist             make the source tarball, $(BUILD)/collctl-VERSION.tar.gz'
 	@echo 'make deps             install the packages to build and run (deps-test, deps-more, deps-bench: others, too)'
 	@echo 'make cuda-deps        install the CUDA toolkit in $(BUILD)/cuda-toolkit, for $(BUILD)/collctl-cuda.so'

@@ -194,6 +194,12 @@ static double stroke_of(const struct drawing *d, const struct spacetime_event *e
 	return fmax(0.7, d->widest * sqrt(part));
 }
 
+/* hypot() would need glibc 2.35. */
+static double length_of(double dx, double dy)
+{
+	return sqrt(dx * dx + dy * dy);
+}
+
 /* How much of the ground shows through the messages: more where they would cover most of it. */
 static double opacity(const struct drawing *d)
 {
@@ -204,8 +210,8 @@ static double opacity(const struct drawing *d)
 		const struct spacetime_event *e = &d->v->events[i];
 
 		if (is_message(e))
-			ink += stroke_of(d, e) *
-			       hypot(d->lane * (e->peer - e->rank), d->scale * (e->end - e->start));
+			ink += stroke_of(d, e) * length_of(d->lane * (e->peer - e->rank),
+			                                   d->scale * (e->end - e->start));
 	}
 	return ink <= area / 3 ? 1 : fmax(0.2, area / 3 / ink);
 }
@@ -215,7 +221,7 @@ static void put_message(const struct drawing *d, const struct spacetime_event *e
 {
 	const double x = lane_at(d, e->rank), y = time_at(d, e->start);
 	const double dx = lane_at(d, e->peer) - x, dy = time_at(d, e->end) - y;
-	const double len = hypot(dx, dy),
+	const double len = length_of(dx, dy),
 	             back = d->head + (e->kind == SPACETIME_ADDED ? radius(d) : 0);
 	const double part = len > 1.5 * back ? 1 - back / len : 0.33;
 

@@ -446,7 +446,7 @@ static const struct field of_version[] = {
 	STRING("build.compiler", 0, NULL, "the compiler"),
 	BOOLEAN("build.sanitizers", 0, NULL, "with sanitizers?"),
 	STRING("build.commit", NUL, NULL, "the commit; null if it is not known"),
-	ARRAY("build.lacks", 0, NULL, "what a program that is linked statically cannot do"),
+	ARRAY("build.lacks", 0, NULL, "what a program that contains its libraries cannot do"),
 	STRING("build.lacks[]", 0, NULL, "in words"),
 	INTEGER("protocol", SOMETIMES, NULL, "the version of the protocol between ranks"),
 	OBJECT("libraries", SOMETIMES, NULL, "the libraries that it uses"),

@@ -1,6 +1,7 @@
 /*
- * Libraries that are opened at run time (dlopen), by the commands that need them. A statically
- * linked program (COLLCTL_STATIC, lib/static.mk) contains them instead.
+ * Libraries that are opened at run time (dlopen), by the commands that need them. The static
+ * program (lib/static.mk) and those of the wheel (python/wheel.mk) contain them instead: they are
+ * compiled with COLLCTL_LINKED. COLLCTL_STATIC says that the C library is linked statically, too.
  */
 #ifndef COLLCTL_BASE_LIBRARY_H
 #define COLLCTL_BASE_LIBRARY_H
@@ -29,7 +30,8 @@ struct library {
 };
 
 /*
- * LIBRARIES_ARE_LINKED: does the program contain them all? Then it opens nothing at run time.
+ * LIBRARIES_ARE_LINKED: does the program contain them all? Then it opens none of them at run time.
+ * PROGRAM_IS_STATIC: does it contain the C library, too? Then it can open nothing at run time.
  * LIBRARY_LINKED: the value of the member `linked` for @function.
  *
  * LIBRARY: defines the struct library @variable, and its note. @table lists the functions, each
@@ -41,6 +43,11 @@ struct library {
  * notes.
  */
 #ifdef COLLCTL_STATIC
+#define PROGRAM_IS_STATIC true
+#else
+#define PROGRAM_IS_STATIC false
+#endif
+#ifdef COLLCTL_LINKED
 #define LIBRARIES_ARE_LINKED     true
 #define LIBRARY_LINKED(function) ((void (*)(void))(function))
 #define LIBRARY_NOTE(feature, purpose, ...)

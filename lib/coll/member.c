@@ -30,10 +30,16 @@ static char *no_variable(const char *name)
 	return NULL;
 }
 
-/* The value of a variable that holds a secret, malloced, or NULL. */
+/* The value of a variable that holds a secret, malloced, or NULL. The environment of a program that
+ * uses the library stays as it is: later jobs need the variable, too. */
 static char *secret_variable(const struct job_settings *s, const char *name, struct err *err)
 {
-	return s->ignore_environment ? NULL : private_variable(name, err);
+	if (s->ignore_environment)
+		return NULL;
+	if (!s->embedded)
+		return private_variable(name, err);
+	const char *value = getenv(name);
+	return value && *value ? err_strdup(value, name, err) : NULL;
 }
 
 /* Protect the process, which holds a secret. */

@@ -94,7 +94,7 @@ static bool check_plugin(const char *path, char why[DEVICE_WHY])
 /* Find the plug-in and open it. It stays open. NULL: *why says what was found at @path. */
 static const struct gpu_plugin *plugin_open(char path[DEVICE_PATH], char why[DEVICE_WHY])
 {
-	if (LIBRARIES_ARE_LINKED) {
+	if (PROGRAM_IS_STATIC) {
 		snprintf(why, DEVICE_WHY, "a program that is linked statically opens no plug-ins");
 		return NULL;
 	}

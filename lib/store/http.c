@@ -375,10 +375,10 @@ static int take_file(char **copy, const char *file, struct err *err)
 	return *copy ? 0 : -1;
 }
 
-/* The system's certificates, for a program that knows no system; NULL: libcurl finds them. */
+/* The system's certificates, for a libcurl that knows no system; NULL: libcurl finds them. */
 static const char *ca_of_system(void)
 {
-#ifdef COLLCTL_STATIC
+#ifdef COLLCTL_LINKED
 	static const char *const files[] = {
 	        "/etc/ssl/certs/ca-certificates.crt", /* Debian, Alpine */
 	        "/etc/pki/tls/certs/ca-bundle.crt",   /* CentOS, Fedora */

@@ -26,7 +26,7 @@ static bool has_vaes(void)
 	       __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c & 1u << 9) && (c & 1u << 10);
 }
 
-#ifdef COLLCTL_STATIC
+#ifdef COLLCTL_LINKED
 /* All that AES-GCM needs; init_mb_mgr_auto would link 12 MB of other ciphers. */
 extern __typeof__(*(aes_gcm_pre_t)0) aes_gcm_pre_128_vaes_avx512;
 extern __typeof__(*(aes_gcm_init_t)0) aes_gcm_init_128_vaes_avx512;

@@ -1,0 +1,127 @@
+"""A job of libcollctl: from its settings to its outcome."""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from dataclasses import dataclass
+from queue import SimpleQueue
+from typing import Any, Callable, Dict, Optional
+
+from ._errors import Error, ResourceError, UsageError, error_of
+from ._library import NOTE, library
+from ._settings import settings_of
+
+log = logging.getLogger("collctl")
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark of a running job.
+
+    level   0: of interest to every user; 1 and 2: more detail
+    rank    this rank; None: not known yet
+    """
+
+    level: int
+    rank: Optional[int]
+    text: str
+
+
+def log_note(note: Note) -> None:
+    """Without a function for notes they go to the logger "collctl"."""
+    where = "" if note.rank is None else f"rank {note.rank}: "
+    log.log(logging.INFO if note.level == 0 else logging.DEBUG, "%s%s", where, note.text)
+
+
+class Job:
+    """A job that runs once. The library's object lives as long as this one."""
+
+    def __init__(self, command: str, environment: bool) -> None:
+        self._handle = library.collctl_new(command.encode())
+        if not self._handle:
+            raise ResourceError(f"{command}: out of memory or descriptors")
+        if environment:
+            library.collctl_use_environment(self._handle)
+
+    def __del__(self) -> None:
+        library.collctl_free(getattr(self, "_handle", None))
+
+    def _check(self, code: int) -> None:
+        if code:
+            raise self._error(code)
+
+    def _error(self, code: int) -> Error:
+        h = self._handle
+        return error_of(code, library.collctl_message(h).decode(errors="replace"), library.collctl_culprit(h),
+                        library.collctl_culprit_host(h).decode(errors="replace"),
+                        os.fsdecode(library.collctl_subject(h)))
+
+    def set(self, settings: Dict[str, Any]) -> None:
+        for name, value in settings_of(settings):
+            self._check(library.collctl_set(self._handle, name.encode(), _bytes(value)))
+
+    def input(self, path: Any) -> None:
+        self._check(library.collctl_input(self._handle, _bytes(path)))
+
+    def output(self, path: Any) -> None:
+        self._check(library.collctl_output(self._handle, _bytes(path)))
+
+    def run(self, notes: Optional[Callable[[Note], None]]) -> None:
+        """Run the job on a thread, and call the functions for notes on this one meanwhile.
+
+        An exception of theirs, and KeyboardInterrupt, cancels the job, and is raised when the job has ended."""
+        notes = notes or log_note
+        events: SimpleQueue[Any] = SimpleQueue()
+        # Kept with the job: a second KeyboardInterrupt leaves it behind on its thread.
+        self._noted = NOTE(lambda _, level, rank, text: events.put(
+            (notes, Note(level, rank if rank >= 0 else None, text.decode(errors="replace")))))
+        library.collctl_notes(self._handle, self._noted, None)
+
+        def work() -> None:
+            events.put((None, library.collctl_run(self._handle)))
+
+        thread = threading.Thread(target=work, name="collctl", daemon=True)
+        try:
+            thread.start()
+            code = _serve(events)
+            thread.join()
+        except BaseException as e:
+            library.collctl_cancel(self._handle)
+            if thread.ident is None:
+                raise ResourceError(f"no thread can be started for the job: {e}") from e
+            thread.join()
+            raise
+        self._check(code)
+
+    def rank(self) -> int:
+        return library.collctl_rank(self._handle)
+
+    def size(self) -> int:
+        return library.collctl_size(self._handle)
+
+    def bytes(self) -> int:
+        return library.collctl_bytes(self._handle)
+
+    def algorithm(self) -> str:
+        return library.collctl_algorithm(self._handle).decode()
+
+    def seconds(self) -> float:
+        return library.collctl_seconds(self._handle)
+
+
+def _serve(events: SimpleQueue[Any]) -> int:
+    """Call what the job calls until it has ended: its code."""
+    while True:
+        function, argument = events.get()
+        if not function:
+            return argument
+        function(argument)
+
+
+def _bytes(text: Any) -> bytes:
+    encoded = os.fsencode(text)
+    if b"\0" in encoded:
+        raise UsageError(f"{text!r}: has a null character")
+    return encoded

@@ -1,0 +1,159 @@
+"""Jobs over files, and their errors."""
+
+import os
+import pickle
+import signal
+import threading
+
+import numpy as np
+import pytest
+
+import collctl
+
+ALONE = {"rank": 0, "size": 1, "insecure": True}
+
+
+def test_collectives_over_files_in_one_process_each(ranks):
+    ranks(3, """
+rank, size = int(os.environ["COLLCTL_RANK"]), 3
+mine = np.arange(24, dtype="f4").reshape(6, 4) * (rank + 1)
+of_all = [np.arange(24, dtype="f4").reshape(6, 4) * (r + 1) for r in range(size)]
+np.save(f"in.{rank}.npy", mine)
+source = f"in.{rank}.npy"
+
+def run(function, wanted, inputs=source, **settings):
+    name = function.__name__
+    target = f"{name}.{rank}.npy"
+    result = function(inputs, target, job=name, **settings)
+    assert (result.rank, result.size) == (rank, size) and result.seconds > 0, result
+    assert result.command == name.replace("_", "-") and result.output == target, result
+    if wanted is None:
+        assert not os.path.exists(target)
+    else:
+        np.testing.assert_array_equal(np.load(target), wanted)
+    return result
+
+total = sum(of_all)
+assert run(collctl.allreduce, total, algorithm="recursive_doubling").algorithm == "recursive_doubling"
+run(collctl.reduce, total if rank == 2 else None, root=2)
+run(collctl.reduce_scatter, np.array_split(total, [1, 3])[rank], counts=[1, 2, 3])
+run(collctl.broadcast, of_all[1], inputs=source if rank == 1 else None, root=1)
+run(collctl.scatter, np.array_split(of_all[0], size)[rank])
+run(collctl.gather, np.concatenate(of_all) if rank == 0 else None)
+run(collctl.allgather, np.concatenate(of_all))
+run(collctl.alltoall, np.concatenate([np.array_split(a, size)[rank] for a in of_all]))
+run(collctl.scan, sum(of_all[:rank + 1]))
+run(collctl.exscan, sum(of_all[:rank], np.zeros_like(mine)))
+both = collctl.allreduce([source, source], f"both.{rank}.npy", op="avg", job="both")
+np.testing.assert_array_equal(np.load(both.output), total / size)
+assert collctl.barrier(job="barrier").outputs == ()
+
+verified = collctl.verify(f"allgather.{rank}.npy", job="verify")
+assert verified.digests == (collctl.info(verified.files[0]).digest,), verified
+try:
+    collctl.verify(source, job="differ")
+    raise AssertionError("verify found no difference")
+except collctl.IntegrityError as e:
+    assert e.rank == 1 and len(e.result["files"]) == 1, e
+check = collctl.check(time="5ms", job="check")
+assert check.size == size and len(check.links) == (6 if rank == 0 else 0), check
+assert all(link.state == "works" and link.bandwidth > 0 for link in check.links), check
+""")
+
+
+def test_info(here):
+    np.save("a.npy", np.array([[1, np.nan], [3, 5]], dtype="f8"))
+    info = collctl.info("a.npy", stats=True)
+    tensor, = info.tensors
+    assert (info.format, info.dtype, info.shape, info.count, info.bytes) == ("npy", "f64", (2, 2), 4, 32)
+    assert (tensor.min, tensor.max, tensor.mean, tensor.nan, tensor.inf) == (1, 5, 3, 1, 0)
+    assert info.json["files"] == ["a.npy"]
+    assert collctl.info(here / "a.npy", digest=False).digest is None
+
+
+@pytest.mark.parametrize("error, subject, call", [
+    (collctl.UsageError, "op", lambda: collctl.allreduce("a.npy", "b.npy", op="sun", **ALONE)),
+    (collctl.UsageError, "colour", lambda: collctl.barrier(colour="red", **ALONE)),
+    (collctl.UsageError, None, lambda: collctl.allreduce("a\0.npy", "b.npy", **ALONE)),
+    (collctl.UsageError, None, lambda: collctl.info(["a.npy"])),
+    (collctl.InputError, "none.npy", lambda: collctl.allreduce("none.npy", "b.npy", **ALONE)),
+    (collctl.InputError, "none.npy", lambda: collctl.info("none.npy")),
+    (collctl.OutputError, "no/b.npy", lambda: collctl.allreduce("a.npy", "no/b.npy", **ALONE)),
+])
+def test_errors(here, error, subject, call):
+    np.save("a.npy", np.zeros(3))
+    with pytest.raises(error) as raised:
+        call()
+    e = raised.value
+    assert (e.subject, e.code) == (subject, error.code) and e.message, e
+    copy = pickle.loads(pickle.dumps(e))
+    assert (type(copy), str(copy), copy.subject, copy.rank) == (error, str(e), subject, e.rank)
+
+
+def test_an_error_names_the_rank(ranks):
+    ranks(2, """
+rank = int(os.environ["COLLCTL_RANK"])
+np.save(f"in.{rank}.npy", np.zeros(3 + rank))
+try:
+    collctl.allreduce(f"in.{rank}.npy", f"out.{rank}.npy")
+except collctl.DisagreeError as e:
+    assert e.rank in (0, 1) and e.subject == f"in.{e.rank}.npy" and str(e) == f"rank {e.rank}: {e.message}", e
+else:
+    raise AssertionError("the shapes differ")
+assert not os.path.exists(f"out.{rank}.npy")
+""")
+
+
+def test_settings_have_the_types_of_python(here):
+    np.savez("a.npz", w=np.ones(3, "f4"), b=np.ones(2, "f4"), c=np.ones(1, "f4"))
+    collctl.allreduce([here / "a.npz"] * 2, here / "b.npz", op="avg", weight=[1.0, 3], include=["w", "b"], exclude="b",
+                      memory=1 << 20, dry_run=False, tuning=None, no_sync=True, **ALONE)
+    with np.load("b.npz") as b:
+        assert b.files == ["w"]
+
+
+def test_the_environment(here, monkeypatch):
+    monkeypatch.setenv("COLLCTL_RANK", "0")
+    monkeypatch.setenv("COLLCTL_SIZE", "1")
+    assert collctl.barrier().size == 1
+    with pytest.raises(collctl.UsageError):
+        collctl.barrier(environment=False)
+
+
+def nobody(store):
+    """Settings of a rank that waits for another, which does not come."""
+    return {"rank": 0, "size": 2, "rendezvous": store, "insecure": True}
+
+
+def test_keyboard_interrupt_cancels(store):
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        collctl.barrier(**nobody(store))
+    timer.join()
+    assert [t.name for t in threading.enumerate() if t.name == "collctl"] == []
+    assert collctl.barrier(**ALONE).size == 1
+
+
+def test_an_exception_of_a_callback_cancels():
+    def stop(note):
+        notes.append(note)
+        raise LookupError(note.text)
+
+    notes = []
+    with pytest.raises(LookupError, match="127.0.0.1:1"):
+        collctl.barrier(notes=stop, **nobody("http://127.0.0.1:1"))
+    assert notes[0].level == 0 and len(notes) == 1
+
+
+def test_notes_go_to_the_logger(caplog, here):
+    caplog.set_level("DEBUG", logger="collctl")
+    np.save("a.npy", np.zeros(3, "f4"))
+    collctl.allreduce("a.npy", "b.npy", limit_rate="1G", explain=True, **ALONE)
+    assert {r.name for r in caplog.records} == {"collctl"}, caplog.text
+
+
+def test_check_that_fails(here):
+    with pytest.raises(collctl.RendezvousError) as raised:
+        collctl.check(join_timeout="50ms", **nobody("http://127.0.0.1:1"))
+    assert raised.value.result is None
