@@ -50,6 +50,7 @@ ALGORITHM(broadcast_ring)
 ALGORITHM(broadcast_scatter_allgather)
 ALGORITHM(broadcast_circulant)
 ALGORITHM(broadcast_hosts)
+ALGORITHM(broadcast_weighted)
 ALGORITHM(broadcast_cuda_broadcast_one_to_all)
 
 /* reduce */

@@ -18,11 +18,7 @@
  *
  * Source: the filling is derived in fill.h.
  */
-#include <stdlib.h>
-
 #include "algorithms/parts/hosts.h"
-
-enum act { SEND, RECV, SUM };
 
 /* Sum the range @r of all first ranks' vectors, in the order of the hosts. */
 static void sum_range(struct sched_builder *b, const struct hosts *h, struct sched_span work,
@@ -36,41 +32,23 @@ static void sum_range(struct sched_builder *b, const struct hosts *h, struct sch
 	sched_copy(b, mine, acc, r.len, 0);
 }
 
-/* Act on the blocks of host @of: exchange them with the first rank of host @with, or sum them. */
-static void act_on(struct sched_builder *b, const struct hosts *h, enum act act, int of, int with,
-                   struct sched_span work)
-{
-	const uint64_t *off = h->a->off;
-	const int peer = hosts_rank(h, with, 0);
-
-	for (int k = 0, end; k < hosts_ranks(h, of); k = end) {
-		end = hosts_run(h, of, k);
-		const uint64_t from = off[hosts_rank(h, of, k)];
-		const struct range r = {from, off[hosts_rank(h, of, end - 1) + 1] - from};
-
-		if (act == SEND)
-			work_send(b, peer, work, r);
-		else if (act == RECV)
-			work_recv(b, peer, work, r);
-		else
-			sum_range(b, h, work, r);
-	}
-}
-
 static void exchange(struct sched_builder *b, const struct hosts *h, struct sched_span work)
 {
+	struct range r;
+
 	for (int d = 1; d < h->n; d++) {
 		const int i = (h->host + d) % h->n;
 
-		act_on(b, h, SEND, i, i, work);
+		hosts_send_blocks(b, h, i, i, work);
 	}
-	act_on(b, h, SUM, h->host, h->host, work);
+	for (int k = 0; hosts_blocks(h, h->host, &k, &r);)
+		sum_range(b, h, work, r);
 	for (int d = 1; d < h->n; d++)
-		act_on(b, h, SEND, h->host, (h->host + d) % h->n, work);
+		hosts_send_blocks(b, h, h->host, (h->host + d) % h->n, work);
 	for (int d = 1; d < h->n; d++) {
 		const int i = (h->host + h->n - d) % h->n;
 
-		act_on(b, h, RECV, i, i, work);
+		hosts_recv_blocks(b, h, i, i, work);
 	}
 }
 
@@ -88,29 +66,13 @@ static void emit(struct sched_builder *b, const struct coll_args *a)
 	hosts_from_owners(b, &h, work, HOSTS_ALL);
 }
 
-/* The largest part of a host; without memory, the largest possible one. */
-static double largest_part(const struct coll_args *a, int hosts)
-{
-	uint64_t *own = calloc((size_t)hosts, sizeof(*own)), most = 0;
-
-	for (int r = 0; own && a->off && r < a->size; r++) {
-		uint64_t *at = &own[a->host[r]];
-
-		*at += block_range(a, r).len;
-		most = *at > most ? *at : most;
-	}
-	const double part = most ? (double)most / (double)coll_count(a) : 1.0 / hosts;
-	const bool lacking = !own;
-	free(own);
-	return lacking ? 1 : part;
-}
-
 /* The first rank of the host with most ranks sends most. Runs of blocks are single ranks at most.
  */
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
 	const struct hosts_sizes s = hosts_sizes(a);
-	const double n = s.n, m = s.most, f = largest_part(a, s.n);
+	const struct hosts_parts p = hosts_parts(a);
+	const double n = s.n, m = s.most, f = p.root > p.others ? p.root : p.others;
 	const double between = s.together ? 2 * (n - 1) : a->size - s.least + (n - 1) * m;
 
 	*c = (struct coll_cost){

@@ -1,6 +1,8 @@
 /*
  * The phases inside hosts. See hosts.h.
  */
+#include <stdlib.h>
+
 #include "algorithms/parts/hosts.h"
 
 /* ---- the ranks of each host ---- */
@@ -11,17 +13,17 @@ static void list_ranks(struct hosts *h, int *first, int *ranks)
 	const struct coll_args *a = h->a;
 
 	for (int r = 0; r < a->size; r++)
-		first[a->host[r] + 1]++;
+		first[host_of_rank(a->host, r) + 1]++;
 	h->least = a->size;
 	for (int i = 0; i < h->n; i++) {
 		h->least = first[i + 1] < h->least ? first[i + 1] : h->least;
 		first[i + 1] += first[i];
 	}
 	/* first[i] moves to the end of host i, which is the beginning of the next. */
-	ranks[first[a->host[a->root]]++] = a->root;
+	ranks[first[host_of_rank(a->host, a->root)]++] = a->root;
 	for (int r = 0; r < a->size; r++)
 		if (r != a->root)
-			ranks[first[a->host[r]]++] = r;
+			ranks[first[host_of_rank(a->host, r)]++] = r;
 	for (int i = h->n; i > 0; i--)
 		first[i] = first[i - 1];
 	first[0] = 0;
@@ -97,7 +99,7 @@ static struct circle lane_pieces(const struct hosts *h, int l, struct piece *pie
 static bool make_lane(struct hosts *h, struct sched_builder *b)
 {
 	const struct coll_args *a = h->a;
-	const int root = a->host[a->root];
+	const int root = host_of_rank(a->host, a->root);
 	int *ranks = sched_memory(b, (size_t)h->n, sizeof(*ranks));
 	uint64_t *off = sched_memory(b, (size_t)h->n + 1, sizeof(*off));
 	struct piece *pieces = h->before ? sched_memory(b, (size_t)a->size, sizeof(*pieces)) : NULL;
@@ -133,7 +135,9 @@ bool hosts_list(struct hosts *h, struct sched_builder *b, const struct coll_args
 {
 	int *first, *ranks;
 
-	*h = (struct hosts){.a = a, .n = hosts_count(a), .host = a->host[a->rank]};
+	*h = (struct hosts){.a = a,
+	                    .n = hosts_or_ranks(a->host, a->size),
+	                    .host = host_of_rank(a->host, a->rank)};
 	first = sched_memory(b, (size_t)h->n + 1, sizeof(*first));
 	ranks = sched_memory(b, (size_t)a->size, sizeof(*ranks));
 	if (!first || !ranks)
@@ -154,6 +158,57 @@ int hosts_run(const struct hosts *h, int i, int k)
 	while (end < hosts_ranks(h, i) && hosts_rank(h, i, end) == hosts_rank(h, i, end - 1) + 1)
 		end++;
 	return end;
+}
+
+bool hosts_blocks(const struct hosts *h, int i, int *k, struct range *r)
+{
+	const uint64_t *off = h->a->off;
+
+	if (*k == hosts_ranks(h, i))
+		return false;
+	const int end = hosts_run(h, i, *k);
+	const uint64_t from = off[hosts_rank(h, i, *k)];
+	*r = (struct range){from, off[hosts_rank(h, i, end - 1) + 1] - from};
+	*k = end;
+	return true;
+}
+
+void hosts_send_blocks(struct sched_builder *b, const struct hosts *h, int of, int to,
+                       struct sched_span work)
+{
+	struct range r;
+
+	for (int k = 0; hosts_blocks(h, of, &k, &r);)
+		work_send(b, hosts_rank(h, to, 0), work, r);
+}
+
+void hosts_recv_blocks(struct sched_builder *b, const struct hosts *h, int of, int from,
+                       struct sched_span work)
+{
+	struct range r;
+
+	for (int k = 0; hosts_blocks(h, of, &k, &r);)
+		work_recv(b, hosts_rank(h, from, 0), work, r);
+}
+
+struct hosts_parts hosts_parts(const struct coll_args *a)
+{
+	const int n = hosts_or_ranks(a->host, a->size), root = host_of_rank(a->host, a->root);
+	const double all = a->off ? (double)coll_count(a) : 0;
+	uint64_t *own = calloc((size_t)n, sizeof(*own));
+	struct hosts_parts p = {1.0 / n, 1.0 / n};
+
+	for (int r = 0; own && all > 0 && r < a->size; r++)
+		own[host_of_rank(a->host, r)] += block_range(a, r).len;
+	if (!own)
+		p = (struct hosts_parts){1, 1};
+	else if (all > 0)
+		p = (struct hosts_parts){(double)own[root] / all, 0};
+	for (int h = 0; own && all > 0 && h < n; h++)
+		if (h != root && (double)own[h] / all > p.others)
+			p.others = (double)own[h] / all;
+	free(own);
+	return p;
 }
 
 bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned)

@@ -66,8 +66,8 @@ const char *hosts_or_circulant(const struct coll_args *a);
 /* The same for gather and scatter, where linear replaces hosts. */
 const char *hosts_or_linear(const struct coll_args *a);
 
-/* List the ranks of each host, without lanes. The hosts must be known. @owned: blocks belong to
- * ranks. False: no memory. */
+/* List the ranks of each host, without lanes. @owned: blocks belong to ranks, and the hosts must be
+ * known; else, where they are not, each rank is a host. False: no memory. */
 bool hosts_list(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned);
 
 /* The number of ranks on host @i; its @k-th rank, from 0. */
@@ -82,6 +82,23 @@ static inline int hosts_rank(const struct hosts *h, int i, int k)
 /* The end (exclusive) of the run of consecutive ranks that begins with the @k-th rank of host
  * @i. */
 int hosts_run(const struct hosts *h, int i, int k);
+
+/* Iterates over the runs of blocks of the ranks of host @i, each as one range: *@k is 0 at first.
+ * False: there are no more. */
+bool hosts_blocks(const struct hosts *h, int i, int *k, struct range *r);
+/* Send the blocks of the ranks of host @of to the first rank of host @to, or receive them from it.
+ */
+void hosts_send_blocks(struct sched_builder *b, const struct hosts *h, int of, int to,
+                       struct sched_span work);
+void hosts_recv_blocks(struct sched_builder *b, const struct hosts *h, int of, int from,
+                       struct sched_span work);
+
+/* The parts of the vector that the blocks of a host's ranks are: of the root's host, and the
+ * largest of the others. Without memory, the largest possible ones. */
+struct hosts_parts {
+	double root, others;
+};
+struct hosts_parts hosts_parts(const struct coll_args *a);
 
 /* hosts_list, and the lane if this rank owns one. */
 bool hosts_init(struct hosts *h, struct sched_builder *b, const struct coll_args *a, bool owned);

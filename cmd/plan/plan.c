@@ -203,7 +203,7 @@ static int take_rates(struct planned *p, struct err *err)
 	}
 	struct coll_args placed = p->args;
 	placed.host = p->select.host;
-	if (network_shares(p->select.network, &placed, p->shares, err) < 0)
+	if (network_shares(p->select.network, p->kind, &placed, p->shares, err) < 0)
 		return -1;
 	fill_cuts(p->shares, p->args.size, coll_count(&p->args), p->args.esize, p->weighted_off);
 	return 0;

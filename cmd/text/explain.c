@@ -30,6 +30,8 @@ void price_remark(const struct selection *s, const struct select_price *p, char 
 		snprintf(text, cap, "cannot add in rank order");
 	else if (p->verdict == SELECT_DIVERGENT)
 		snprintf(text, cap, "needs --allow-divergent");
+	else if (p->verdict == SELECT_EVEN)
+		snprintf(text, cap, "is for links that differ");
 }
 
 /* Does `plan` have options for all that decides? */

@@ -3,23 +3,29 @@
 
 #include <stdbool.h>
 
+/* What host @i sends beside the part that it owns: S = 1, its contribution or the root's vector, or
+ * nothing. */
+static int beside(int root, int i)
+{
+	return root < 0 || root == i;
+}
+
 /* Until the end, share[i] says whether host i owns a part. Those that would have less than nothing
  * own none; this makes the others' parts smaller, so that it is repeated. Returns the time T of
  * S = 1 for the others. */
-static double fill(const double *rate, int n, uint32_t *share)
+static double fill(const double *rate, int n, int root, uint32_t *share)
 {
 	for (;;) {
-		double sum = 0, time;
-		int owners = 0;
+		double sum = 0, sent = n - 2, time;
 		bool again = false;
 
 		for (int i = 0; i < n; i++) {
 			sum += share[i] ? rate[i] : 0;
-			owners += share[i] > 0;
+			sent += share[i] ? beside(root, i) : 0;
 		}
-		time = (n - 2 + owners) / sum;
+		time = sent / sum;
 		for (int i = 0; i < n; i++)
-			if (share[i] && time * rate[i] < 1) {
+			if (share[i] && time * rate[i] < beside(root, i)) {
 				share[i] = 0;
 				again = true;
 			}
@@ -28,20 +34,20 @@ static double fill(const double *rate, int n, uint32_t *share)
 	}
 }
 
-void fill_shares(const double *rate, int n, uint32_t *share)
+void fill_shares(const double *rate, int n, int root, uint32_t *share)
 {
 	uint32_t left = FILL_ALL;
-	int fastest = 0;
+	int fastest = -1;
 
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		share[i] = 1;
-		fastest = rate[i] > rate[fastest] ? i : fastest;
-	}
-	const double time = n > 2 ? fill(rate, n, share) : 0;
+	const double time = n > 2 ? fill(rate, n, root, share) : 0;
 	for (int i = 0; i < n; i++) {
-		const double part = n > 2 ? (time * rate[i] - 1) / (n - 2) : 1.0 / n;
+		const double part = n > 2 ? (time * rate[i] - beside(root, i)) / (n - 2) : 1.0 / n;
 		const double whole = share[i] ? part * FILL_ALL : 0;
 
+		if (share[i] && (fastest < 0 || rate[i] > rate[fastest]))
+			fastest = i;
 		share[i] = whole < left ? (uint32_t)whole : left;
 		left -= share[i];
 	}

@@ -155,9 +155,19 @@ static void share_out(const struct coll_args *a, uint32_t *of, int *ranks, uint3
 	}
 }
 
-int network_shares(const struct network *n, const struct coll_args *a, uint32_t *share,
-                   struct err *err)
+/* The rate of a host that counts for its share. */
+static double rate_of(const struct network *n, enum coll_kind kind, int h)
 {
+	if (!n || !n->uneven)
+		return 1;
+	return 1 / (kind == COLL_BROADCAST ? n->port[h].egress
+	                                   : fmax(n->port[h].egress, n->port[h].ingress));
+}
+
+int network_shares(const struct network *n, enum coll_kind kind, const struct coll_args *a,
+                   uint32_t *share, struct err *err)
+{
+	const int root = kind == COLL_BROADCAST ? host_of_rank(a->host, a->root) : -1;
 	const int hosts = hosts_or_ranks(a->host, a->size);
 	double *rate = err_calloc((size_t)hosts, sizeof *rate, "the hosts", err);
 	uint32_t *of = err_calloc((size_t)hosts, sizeof *of, "the hosts", err);
@@ -166,11 +176,10 @@ int network_shares(const struct network *n, const struct coll_args *a, uint32_t 
 
 	if (rate && of && ranks) {
 		for (int h = 0; h < hosts; h++)
-			rate[h] = n && n->uneven ? 1 / fmax(n->port[h].egress, n->port[h].ingress)
-			                         : 1;
+			rate[h] = rate_of(n, kind, h);
 		for (int r = 0; r < a->size; r++)
 			ranks[host_of_rank(a->host, r)]++;
-		fill_shares(rate, hosts, of);
+		fill_shares(rate, hosts, root, of);
 		share_out(a, of, ranks, share);
 		ret = 0;
 	}

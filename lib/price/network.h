@@ -87,11 +87,11 @@ double network_rate(const struct network *);
 uint64_t network_bdp(const struct network *);
 
 /* The shares of the vector, FILL_ALL in all, that the ranks own in a direct exchange by the rates
- * of their hosts (fill.h), into @share[args->size]. The first rank of a host owns the host's share;
- * if contributions must be added in rank order, or all at once, its ranks own equal parts of it. @n
- * NULL: all hosts are equal. ERR_RESOURCE. */
-int network_shares(const struct network *n, const struct coll_args *args, uint32_t *share,
-                   struct err *err);
+ * of their hosts (fill.h), into @share[args->size]; for a broadcast, from args->root. The first
+ * rank of a host owns the host's share; if contributions must be added in rank order, or all at
+ * once, its ranks own equal parts of it. @n NULL: all hosts are equal. ERR_RESOURCE. */
+int network_shares(const struct network *n, enum coll_kind kind, const struct coll_args *args,
+                   uint32_t *share, struct err *err);
 
 /* @m with what is known. It borrows the ports. */
 struct price_model network_model(const struct network *, const struct price_model *m);

@@ -3,6 +3,8 @@
  */
 #include "lib/price/price.h"
 
+#include <math.h>
+
 const struct price_model price_default = {
         .latency = 50e-6,
         .inside = PRICE_WAKE,
@@ -30,6 +32,11 @@ const struct price_model price_default = {
 static double larger(double a, double b)
 {
 	return a > b ? a : b;
+}
+
+static double smaller(double a, double b)
+{
+	return a < b ? a : b;
 }
 
 struct price_model price_with_devices(const struct price_model *m,
@@ -136,7 +143,9 @@ double price_formula(const struct price_model *m, const struct coll_cost *c, dou
 	const double start = m->message + m->turn;
 	const double first = start + grain_of(m, outer) * slowest;
 	const double inside = start + grain_of(m, inner) * copy;
-	const double rest = c->outer > 0 ? (outer - grain_of(m, outer)) * slowest
+	/* The last message is among the bytes of a host, whose time is known. */
+	const double counted = c->out > 0 ? larger(c->out, c->in) * bytes : INFINITY;
+	const double rest = c->outer > 0 ? smaller((outer - grain_of(m, outer)) * slowest, counted)
 	                                 : (inner - grain_of(m, inner)) * copy;
 	const double path =
 	        c->outer * (m->latency + first) + (c->rounds - c->outer) * (m->inside + inside);

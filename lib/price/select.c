@@ -122,6 +122,8 @@ static enum select_verdict judge(const struct select_price *p, const struct sele
 	if ((p->alg->flags & COLL_DIVERGENT) && !a->divergent &&
 	    reduce_order_matters(a->op, select_summed(a)))
 		return SELECT_DIVERGENT;
+	if ((p->alg->flags & COLL_UNEVEN) && !(a->network && a->network->uneven))
+		return SELECT_EVEN;
 	return SELECT_CANDIDATE;
 }
 
@@ -130,7 +132,7 @@ static int weigh(const struct select_args *a, const struct coll_args *args, uint
                  struct coll_args *weighted, struct err *err)
 {
 	uint32_t *share = err_calloc((size_t)a->size, sizeof *share, "the blocks", err);
-	int ret = share ? network_shares(a->network, args, share, err) : -1;
+	int ret = share ? network_shares(a->network, a->kind, args, share, err) : -1;
 
 	if (ret == 0)
 		fill_cuts(share, a->size, coll_count(args), args->esize, off);

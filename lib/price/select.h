@@ -1,8 +1,8 @@
 /*
  * Selection: the choice of `auto`. A candidate is an algorithm of the collective that does not fall
  * back to another for the arguments, that runs joint operations if the operation is one, that gives
- * all ranks identical bits (unless --allow-divergent) and that, with --order rank, reduces in rank
- * order. The choice is:
+ * all ranks identical bits (unless --allow-divergent), that reduces in rank order with --order
+ * rank, and that is not for other links (COLL_UNEVEN). The choice is:
  *
  * 1. sums of 16-bit floats that are sent as 16-bit floats, over at most SELECT_DIRECT_MAX ranks:
  *    `direct`, if the collective has it, or `weighted` where that is cheaper. They round once; the
@@ -96,6 +96,7 @@ enum select_verdict {
 	SELECT_FOLDS,      /* folds pairs, and the operation is joint */
 	SELECT_UNORDERED,  /* cannot reduce in rank order */
 	SELECT_DIVERGENT,  /* the ranks' results would differ in their bits */
+	SELECT_EVEN,       /* is for links that differ, and none do */
 };
 
 struct select_price {

@@ -137,6 +137,8 @@ struct sched_builder;
 #define COLL_JOINT 256u
 /* Its blocks are cut by the rates of the hosts' links (lib/price/fill.h). */
 #define COLL_WEIGHTED 512u
+/* `auto` chooses it only where hosts' links have different rates. */
+#define COLL_UNEVEN 1024u
 #define COLL_PARTIALS \
 	16u /* COLL_ORDERED, and it sends partial sums: with --order rank in the wider type */
 

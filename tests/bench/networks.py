@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""An allreduce between hosts whose links differ, against the bound of a direct exchange.
+"""An allreduce or a broadcast between hosts whose links differ, against the bound.
 
   tests/bench/networks.py [--rounds 5] [--only TEXT] [--other COLLCTL] [--algorithms auto,direct,...]
 
 Hosts are network namespaces on a bridge (predict.py); a token bucket shapes both ends of each link.
 Jobs are whole jobs over TLS from files to files, not synced, one rank a host; every rank is given its
---link-rate. The figure is the median of the run phases over the bound: all bytes at the sum of the
-rates, 2S(P-1)/sum b, or the slowest host's own vector, S/min b, whichever is longer; of equal links
-these are 2S(P-1)/P at the rate of one. --other is another program, which is not given the rates; all
-sides of a case alternate. Needs root and iproute2; without them it says so and ends with 77.
+--link-rate. The figure is the median of the run phases over the bound (lib/price/fill.h). Of an
+allreduce: all bytes at the sum of the rates, 2S(P-1)/sum b, or the slowest host's own vector, S/min b,
+whichever is longer; of equal links these are 2S(P-1)/P at the rate of one. Of a broadcast, from rank
+0: P-1 copies at the sum of the rates out, the root's own copy, or the slowest host's one in. --other
+is another program, which is not given the rates; all sides of a case alternate. Needs root and
+iproute2; without them it says so and ends with 77.
 """
 
 import argparse
@@ -23,25 +25,38 @@ import predict
 from predict import COLLCTL, Net, Unavailable, command
 
 MIB = 1 << 20
-CASES = [  # Mbit/s of each host, bytes, the most that the figure may be
-    ((400, 400, 400, 200), 16 * MIB, 1.12),
-    ((400,) * 7 + (200,), 16 * MIB, 1.12),
-    ((400, 400, 400, 40), 8 * MIB, 1.12),
-    ((1000,) * 4, 128 * MIB, 1.06),
-    ((1000,) * 4, 32 * MIB, 1.15),
+CASES = [  # the collective, Mbit/s of each host or (up, down), bytes, the most that the figure may be
+    ("allreduce", (400, 400, 400, 200), 16 * MIB, 1.12),
+    ("allreduce", (400,) * 7 + (200,), 16 * MIB, 1.12),
+    ("allreduce", (400, 400, 400, 40), 8 * MIB, 1.12),
+    ("allreduce", (1000,) * 4, 128 * MIB, 1.06),
+    ("allreduce", (1000,) * 4, 32 * MIB, 1.15),
+    ("broadcast", (100,) + ((20, 100),) * 3, 32 * MIB, 1.15),
+    ("broadcast", (400, 400, (40, 400), (40, 400)), 64 * MIB, 1.15),
+    ("broadcast", (200,) + ((50, 200),) * 7, 32 * MIB, 1.15),
+    ("broadcast", (400, 400, 400, 200), 32 * MIB, 1.12),
 ]
 
 
-def bound(mbit, nbytes):
-    rates = [m * 125e3 for m in mbit]
+def both(rate):
+    return (rate, rate) if isinstance(rate, int) else rate
+
+
+def bound(collective, mbit, nbytes):
+    up = [both(m)[0] * 125e3 for m in mbit]
+    down = [both(m)[1] * 125e3 for m in mbit]
+    if collective == "broadcast":
+        return nbytes * max((len(up) - 1) / sum(up), 1 / up[0], 1 / min(down[1:]))
+    rates = [min(r) for r in zip(up, down)]
     return max(2 * nbytes * (len(rates) - 1) / sum(rates), nbytes / min(rates))
 
 
-def job(net, folder, program, mbit, *options):
+def job(net, folder, program, collective, mbit, *options):
     """The run phase in seconds, and the algorithm."""
-    started = [net.start(r, program, "allreduce", "--dtype", "f32", f"in.{r}.raw", "-o", f"out.{r}.raw", "--force",
+    started = [net.start(r, program, collective, "--dtype", "f32", f"in.{r}.raw", "-o", f"out.{r}.raw", "--force",
                          "-r", str(r), "-H", "hosts", "--json", "--no-sync", "--secret-file", "key",
-                         *options, *(["--link-rate", f"{m}Mbit"] if program == COLLCTL else []), cwd=folder)
+                         *options, *(["--link-rate", "{}Mbit,{}Mbit".format(*both(m))] if program == COLLCTL else []),
+                         cwd=folder)
                for r, m in enumerate(mbit)]
     said = [p.communicate(timeout=predict.LIMIT) for p in started]
     for p, (_, err) in zip(started, said):
@@ -53,7 +68,7 @@ def job(net, folder, program, mbit, *options):
     return max(r["seconds"]["run"] for r in ranks), ranks[0]["algorithm"]
 
 
-def case(folder, mbit, nbytes, most, sides, rounds):
+def case(folder, collective, mbit, nbytes, most, sides, rounds):
     net = Net(len(mbit))
     try:
         net.open()
@@ -66,24 +81,25 @@ def case(folder, mbit, nbytes, most, sides, rounds):
         took = {name: [] for name, _, _ in sides}
         for i in range(rounds + 1):  # the first is not counted
             for name, program, options in sides:
-                seconds, algorithm = job(net, folder, program, mbit, *options)
+                seconds, algorithm = job(net, folder, program, collective, mbit, *options)
                 if i:
                     took[name].append((seconds, algorithm))
     finally:
         net.close()
-    least = bound(mbit, nbytes)
-    rates = f"{len(mbit)} x {mbit[0]}" if len(set(mbit)) == 1 else ", ".join(map(str, mbit))
+    least = bound(collective, mbit, nbytes)
+    each = [str(m) if isinstance(m, int) else f"{m[0]}/{m[1]}" for m in mbit]
+    rates = f"{len(mbit)} x {each[0]}" if len(set(mbit)) == 1 else ",".join(each)
     for name, program, options in sides:
         median = statistics.median(s for s, _ in took[name])
         target = f", target {most}" if program == COLLCTL and not options else ""
-        print(f"{rates:40} {nbytes // MIB:4} MiB  {name:24} {took[name][0][1]:14} {median:7.3f} s, "
+        print(f"{collective} {rates:40} {nbytes // MIB:4} MiB  {name:24} {took[name][0][1]:14} {median:7.3f} s, "
               f"bound {least:.3f} s: {median / least:.2f}{target}", flush=True)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--only", default="", help="cases whose rates begin so, such as '400,400,400,200'")
+    p.add_argument("--only", default="", help="cases that begin so, such as 'broadcast'")
     p.add_argument("--other", help="another program to compare with")
     p.add_argument("--algorithms", default="auto")
     a = p.parse_args()
@@ -97,9 +113,9 @@ def main():
     try:
         predict.environment(None)
         command(COLLCTL, "keygen", f"{folder}/key")
-        for mbit, nbytes, most in CASES:
-            if ",".join(map(str, mbit)).startswith(a.only):
-                case(folder, mbit, nbytes, most, sides, a.rounds)
+        for words in CASES:
+            if words[0].startswith(a.only):
+                case(folder, *words, sides, a.rounds)
     except Unavailable as e:
         print(f"networks: skipped: {e}")
         return 77

@@ -110,6 +110,10 @@ def command(*words, **options):
                           stdin=subprocess.DEVNULL, **options).stdout
 
 
+def bucket(mbit):
+    return ["tbf", "rate", f"{mbit}mbit", "burst", str(BURST), "limit", str(QUEUE)]
+
+
 class Net:
     """P namespaces on a bridge."""
 
@@ -147,14 +151,14 @@ class Net:
                     "src", self.address(r), "congctl", name)
 
     def shape(self, mbit):
-        """@mbit: of all links, or a sequence of those of the hosts."""
+        """@mbit: of all links, or a sequence of those of the hosts; of a host: both ways, or (up, down)."""
         for r in range(self.size):
             rate = mbit if isinstance(mbit, int) else mbit[r]
-            bucket = ["tbf", "rate", f"{rate}mbit", "burst", str(BURST), "limit", str(QUEUE)]
+            up, down = (rate, rate) if isinstance(rate, int) else rate
             try:
-                command("tc", "qdisc", "replace", "dev", f"{self.tag}v{r}", "root", *bucket)
+                command("tc", "qdisc", "replace", "dev", f"{self.tag}v{r}", "root", *bucket(down))
                 command("tc", "-n", self.space(r), "qdisc", "replace", "dev", "eth0", "root",
-                        *bucket)
+                        *bucket(up))
             except (OSError, subprocess.CalledProcessError) as e:
                 raise Unavailable(f"links can't be shaped here: {getattr(e, 'stderr', e)}") from e
 

@@ -70,6 +70,38 @@ on_hosts() {
 	cmp out.0.npy even.0.npy
 }
 
+@test "auto takes weighted for a broadcast where hosts send slowly; a slow root sends its vector once" {
+	make_shards 4 f32 200,1000
+	export LINK_{1,2,3}='--link-rate 40Mbit,200Mbit' LINK_0='--link-rate 200Mbit'
+	on_hosts 4 broadcast --json --explain --memory 128K in.0.npy -o 'out.{rank}.npy' >j 2>err
+	for r in 0 1 2 3; do cmp in.0.npy "out.$r.npy"; done
+	grep -E 'weighted +.* predicted, chosen: the fastest by formula' err
+	jq -es 'map(.algorithm) | unique == ["weighted"]' j
+	# all send for as long: rank 0 five times as much as each of the others
+	jq -es 'sort_by(.rank) | map(.bytes_sent) | .[0] / .[3] | . > 4.5 and . < 5.5' j
+	on_hosts 4 broadcast --json --force --root 2 -a weighted 'in.{rank}.npy' -o 'out.{rank}.npy' >j
+	for r in 0 1 2 3; do cmp in.2.npy "out.$r.npy"; done
+	(($(jq -s '.[] | select(.rank == 2) | .bytes_sent' j) == 800000))
+	# where no link differs, a chain is as good
+	export LINK_{0,1,2,3}='--link-rate 100Mbit'
+	on_hosts 4 broadcast --json --force --explain in.0.npy -o 'out.{rank}.npy' >j 2>err
+	jq -es 'map(.algorithm) | unique != ["weighted"]' j
+	grep -E 'weighted +.* predicted, is for links that differ' err
+}
+
+@test "ranks of one host receive a weighted broadcast from the first of them" {
+	make_shards 7 f16 3001
+	export LINK_0='--link-rate 1Gbit' LINK_4='--link-rate 50Mbit,1Gbit'
+	# shellcheck disable=SC2016
+	COLLCTL_BIN=$COLLCTL collctl run -n 7 -- bash -c 'x=LINK_$COLLCTL_RANK
+		COLLCTL_HOST_ID=n$((COLLCTL_RANK % 3)) exec "$COLLCTL_BIN" "$@" ${!x-}' - \
+		broadcast --json --root 5 -a weighted 'in.{rank}.npy' -o 'out.{rank}.npy' >j
+	for r in 0 1 2 3 4 5 6; do cmp in.5.npy "out.$r.npy"; done
+	jq -es 'map(.algorithm) | unique == ["weighted"]' j
+	collctl run -n 2 -- broadcast --force -a weighted in.0.npy -o 'out.{rank}.npy' 2>err
+	grep -F 'weighted falls back to' err
+}
+
 @test "ranks of one host add first, but not in rank order" {
 	local a
 	make_shards 5 f16 3001
@@ -106,6 +138,10 @@ on_hosts() {
 	jq -e '[.ranks[3].steps[] | select(.op == "recv" or .op == "recv_reduce")] | length == 3' p
 	collctl plan allreduce --hosts 4x2 --bytes 16M --rates 400Mbit,400Mbit,400Mbit,200Mbit --verify --json >p
 	jq -e '.algorithm == "weighted_hosts" and .verified' p
+	collctl plan broadcast -n 4 --bytes 16M --root 1 --rates 100Mbit,100Mbit,20Mbit:100Mbit,20Mbit:100Mbit --verify --json >p
+	jq -e '.algorithm == "weighted" and .verified' p
+	collctl plan broadcast -n 4 --bytes 16M --rates 400Mbit,400Mbit,400Mbit,200Mbit --json >p
+	jq -e '.algorithm != "weighted"' p
 	run -0 collctl plan allreduce -n 3 --rates 1M,1M,2M --compare
 	assert_line --partial '; TLS, links of --rates'
 	for bad in 1M,1M 1M,1M,1M,1M 1M; do

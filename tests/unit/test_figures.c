@@ -434,6 +434,7 @@ static const struct expected {
         {COLL_BROADCAST, "ring", 7, 1, 8, 2},
         {COLL_BROADCAST, "scatter_allgather", 6, 6, 14, 5},
         {COLL_BROADCAST, "circulant", 4, 35, 8 * 35. / 33, 5},
+        {COLL_BROADCAST, "weighted", 2, 14, 14, 7},
         {COLL_REDUCE, "linear", 1, 1, 8, 7},
         {COLL_REDUCE, "binomial", 3, 1, 8, 3},
         {COLL_REDUCE, "ring", 7, 1, 8, 2},

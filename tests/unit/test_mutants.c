@@ -165,7 +165,8 @@ static const int hosts[] = {0, 0, 1, 1, 2, 2, 3, 3}, odd_hosts[] = {0, 1, 1, 0, 
 static bool knows_hosts(const struct coll_algorithm *alg)
 {
 	return !strcmp(alg->name, "hosts") || !strcmp(alg->name, "circulant") ||
-	       !strcmp(alg->name, "weighted_hosts");
+	       !strcmp(alg->name, "weighted_hosts") ||
+	       (alg->kind == COLL_BROADCAST && !strcmp(alg->name, "weighted"));
 }
 
 TEST(test_mutants)

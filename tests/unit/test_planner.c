@@ -460,6 +460,42 @@ TEST(shares_are_in_the_terms)
 	end(&w);
 }
 
+/* A job that also broadcasts integers has one list of shares: for its own kind. */
+TEST(shares_are_for_the_kind_of_the_job)
+{
+	static const uint64_t rows[SIZE] = {1 << 20, 1 << 20, 1 << 20};
+	for (int other = 0; other < 2; other++) {
+		struct offered_array two[2] = {{.info = array(rows[0], DTYPE_F32)},
+		                               {.info = array(rows[0], DTYPE_F32)}};
+		struct err err = {0};
+		struct world w;
+		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, rows);
+		agreement_release(&w.agreed);
+		w.agreed = (struct agreement){.size = SIZE};
+		assert_int_equal(vectors_of_arrays(&w.agreed, 2, &err), 0);
+		for (int i = 0; i < 2; i++) {
+			w.agreed.vectors[i].info = array(rows[0], DTYPE_F32);
+			w.agreed.vectors[i].dtype = DTYPE_F32;
+			vector_serve(&w.agreed.vectors[i], &w.agreed, &w.request, 1);
+		}
+		w.agreed.vectors[other].kind = COLL_BROADCAST;
+		for (int r = 0; r < SIZE; r++) {
+			w.offers[r].content.arrays = two;
+			w.offers[r].content.narrays = 2;
+			w.offers[r].link = (struct network_found){r ? 4000000 : 40000000, 40000000,
+			                                          NETWORK_TOLD, 0, 0};
+		}
+		assert_int_equal(decide(&w, &err), 0);
+		struct terms_form form;
+		struct terms t = terms_of(&w, 1, &form);
+		for (int i = 0; i < 2; i++)
+			assert_string_equal(t.vectors[i].algorithm, "weighted");
+		assert_int_equal(t.shares[1], 0);
+		terms_release(&t, &form);
+		end(&w);
+	}
+}
+
 static void see_host(void *ctx, const struct select_args *args, const struct selection *s)
 {
 	(void)s;

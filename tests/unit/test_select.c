@@ -62,7 +62,7 @@ static void check_choice(const struct select_args *a)
 			assert_true(s.prices[i].formula >= taken->formula);
 		else
 			assert_true(s.prices[i].runs != s.prices[i].alg ||
-			            (s.prices[i].alg->flags & COLL_DIVERGENT));
+			            (s.prices[i].alg->flags & (COLL_DIVERGENT | COLL_UNEVEN)));
 	}
 	assert_ptr_equal(only_chosen(a), alg);
 	selection_release(&s);

@@ -414,14 +414,18 @@ static int choose_algorithm(const struct planner *p, int i, const struct coll_ar
 	return 0;
 }
 
-/* The shares, which are the same for all vectors. */
-static int choose_shares(struct planner *p, const struct coll_args *args, struct err *err)
+/* The shares, which are the same for all vectors: those for the request's kind, if any vector with
+ * shares is of it. */
+static int choose_shares(struct planner *p, enum coll_kind kind, const struct coll_args *args,
+                         struct err *err)
 {
 	const size_t size = (size_t)p->agreed->size;
+	if (p->shares && kind != p->request->kind)
+		return 0;
 	if (!p->shares &&
 	    !(p->shares = err_calloc(size, sizeof *p->shares, "the ranks' shares", err)))
 		return -1;
-	return network_shares(&p->network, args, p->shares, err);
+	return network_shares(&p->network, kind, args, p->shares, err);
 }
 
 static int choose_algorithms(struct planner *p, uint64_t *column, const struct plan *plan,
@@ -436,7 +440,7 @@ static int choose_algorithms(struct planner *p, uint64_t *column, const struct p
 		if (ret == 0)
 			p->bytes += coll_count(&l.args) * dtype_size(p->agreed->vectors[i].dtype);
 		if (ret == 0 && is_weighted(&p->vectors[i]))
-			ret = choose_shares(p, &l.args, err);
+			ret = choose_shares(p, p->agreed->vectors[i].kind, &l.args, err);
 	}
 	layout_release(&l);
 	return ret;

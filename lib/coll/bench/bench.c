@@ -613,19 +613,20 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 {
 	struct coll *life = ctx;
 	struct bench *b = life->state;
+	const struct coll_request *r = b->request;
 	struct network *n = &b->network;
 	plan->windows = plan->streams = 1;
 	b->host_cpus = (int)plan->host_cpus;
 	b->host = plan->host;
-	int ret = bench_network(n, b->host, b->size, intents, b->request->tuning, err);
-	const struct coll_args args = {.size = b->size, .host = b->host};
+	int ret = bench_network(n, b->host, b->size, intents, r->tuning, err);
+	const struct coll_args args = {.size = b->size, .root = r->root, .host = b->host};
 	if (ret == 0)
-		ret = coll_find_network(life, b->host, b->request->tuning ? &b->tuning : NULL, n,
-		                        err);
+		ret = coll_find_network(life, b->host, r->tuning ? &b->tuning : NULL, n, err);
 	if (ret == 0) {
 		b->terms.shares =
 		        err_calloc((size_t)b->size, sizeof *b->terms.shares, "the shares", err);
-		ret = b->terms.shares ? network_shares(n, &args, b->terms.shares, err) : -1;
+		ret = b->terms.shares ? network_shares(n, r->kind, &args, b->terms.shares, err)
+		                      : -1;
 	}
 	if (ret == 0)
 		ret = for_each_case(b, pass, NULL, err);
