@@ -96,6 +96,9 @@ static const struct field of_result[] = {
 	INTEGER("peers", 0, NULL, "the number of ranks with which this rank has exchanged data"),
 	INTEGER("windows", 0, NULL, "the number of parts in which the data were processed"),
 	INTEGER("streams", 0, NULL, "how many of them were processed at once"),
+	INTEGER("reconnects", 0, NULL,
+	        "how often all ranks connected anew, because a connection broke while data moved; "
+	        "what moved again counts in the bytes sent and received"),
 	OBJECT("lanes", 0, NULL, "this rank's connections"),
 	INTEGER("lanes.memory", 0, NULL, "the number of those in shared memory"),
 	INTEGER("lanes.tcp", 0, NULL, "the number of those over TCP"),

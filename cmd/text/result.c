@@ -290,6 +290,7 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "peers", json_integer(r->peers));
 	json_object_set_new(j, "windows", json_integer(r->windows));
 	json_object_set_new(j, "streams", json_integer(r->streams));
+	json_object_set_new(j, "reconnects", json_integer(r->reconnects));
 	json_object_set_new(
 	        j, "lanes",
 	        json_pack("{s:i, s:i}", "memory", r->memory_lanes, "tcp", r->tcp_lanes));

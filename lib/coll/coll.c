@@ -196,6 +196,7 @@ static int agree(struct coll *c, struct err *err)
 	                                        .noun = "tensor",
 	                                        .collect = t->collect,
 	                                        .answer = t->answer,
+	                                        .goes_back = t->goes_back && t->goes_back(c),
 	                                        .ctx = c};
 	if (job_agree(c->job, &c->intent, mesh, &callbacks, &c->plan, err) < 0 ||
 	    stage(c, t->adopt, err) < 0)

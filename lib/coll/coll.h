@@ -183,6 +183,7 @@ struct coll_result {
 	 * SPENT_KINDS: it was ready and had no processor. */
 	struct workload busiest;
 	int peers;                   /* number of ranks to which this rank was connected */
+	int reconnects;              /* how often the job went back, because a lane broke */
 	int memory_lanes, tcp_lanes; /* number of this rank's connections, as in mesh_count */
 	uint32_t windows, streams;
 	double predicted;  /* s, of the run without files and devices: on the coordinator of a

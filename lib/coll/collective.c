@@ -96,6 +96,11 @@ static bool meshes(const struct coll *life)
 	return !life->request->dry_run;
 }
 
+static bool goes_back(const struct coll *life)
+{
+	return collective_goes_back(life->state);
+}
+
 /* The coordinator writes the trace: a rank that asked for one in vain says so. */
 static void note_trace(const struct coll *life)
 {
@@ -238,6 +243,13 @@ static int list_vectors(struct collective *c, struct err *err)
 	return 0;
 }
 
+bool collective_goes_back(const struct collective *c)
+{
+	const struct coll_request *r = c->life->request;
+	const bool twice = r->op == REDUCE_SLERP && coll_reduces(r->kind);
+	return c->life->size > 1 && !r->dry_run && !twice;
+}
+
 int collective_processors(void)
 {
 	cpu_set_t allowed;
@@ -274,6 +286,9 @@ static int list_lanes(struct collective *c, struct err *err)
 	        .memory = budget_connections(c->life->plan.memory, c->agreed.piece),
 	        .window_bytes = request_is_q8(c->request) ? 0 : c->life->plan.memory,
 	        .lane_bytes = bytes,
+	        .back = collective_goes_back(c) ? elements_go_back : NULL,
+	        .back_ctx = c,
+	        .whole = c->request->stats,
 	        .conf =
 	                {
 	                        .vectors = c->transfer.vectors,
@@ -358,6 +373,7 @@ static int run(struct coll *life, struct err *err)
 	out = c->transfer.to_write;
 	if (o->moving)
 		o->moving(o->ctx, in > out ? in : out, life);
+	c->transfer.drive.stays = life->devices || clones_are_chained(c);
 	if (slerp_measure(c, err) < 0 || drive_run(&c->transfer.drive, err) < 0)
 		return -1;
 	return elements_check_error(c, err);
@@ -620,6 +636,7 @@ static void report(struct coll *life, struct coll_result *r)
 	r->stats = t->drive.stats;
 	r->spent = t->drive.times;
 	r->peers = t->drive.npeers;
+	r->reconnects = life->job ? job_reconnects(life->job) : 0;
 	if (t->drive.mesh)
 		mesh_count(t->drive.mesh, &r->memory_lanes, &r->tcp_lanes);
 	count_files(c, r);
@@ -673,6 +690,7 @@ const struct coll_task coll_task_collective = {
         .prepare = prepare,
         .offer = offer,
         .meshes = meshes,
+        .goes_back = goes_back,
         .decide = agree_decide,
         .terms = agree_terms,
         .collect = collect,

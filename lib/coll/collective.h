@@ -114,6 +114,9 @@ struct collective {
 	struct consolidated *consolidated; /* consolidated.h; NULL: not requested */
 };
 
+/* Does a lane that breaks take the ranks back? The same on all ranks. */
+bool collective_goes_back(const struct collective *);
+
 /* Where the collective has a root. */
 static inline bool collective_is_root(const struct collective *c)
 {
@@ -266,6 +269,9 @@ int gathered_map(struct collective *, int vector, struct err *err);
 /* ---- elements.c: fileio_ops ---- */
 
 int elements_prepare(struct collective *, struct err *err);
+/* The ranks go back (drive.h): forget what was computed of the elements that are read and written
+ * once more. @collective: the struct collective. */
+void elements_go_back(void *collective);
 /* After the transfer, of --wire q8: say by how much elements may be off. ERR_DISAGREE: by more than
  * request.max_error. All ranks find the same. */
 int elements_check_error(struct collective *, struct err *err);

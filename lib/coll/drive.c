@@ -41,12 +41,6 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 	return ret;
 }
 
-static void drop_edges(struct drive *d)
-{
-	free(d->edges);
-	d->edges = NULL;
-}
-
 static int find_edges(void *ctx, struct err *err)
 {
 	struct drive *d = ctx;
@@ -68,10 +62,8 @@ int drive_lanes(struct drive *d, struct err *err)
 	if (!(d->edges = err_calloc((size_t)size, 1, "the edges", err)))
 		return -1;
 	if ((has_many_windows(d) ? job_run_in_thread(d->job, find_edges, d, err)
-	                         : find_edges(d, err)) < 0) {
-		drop_edges(d);
+	                         : find_edges(d, err)) < 0)
 		return -1;
-	}
 	for (int p = 0; p < size; p++)
 		lanes += !!(d->edges[p] & EXEC_OUT) + !!(d->edges[p] & EXEC_IN);
 	return lanes * d->conf.streams;
@@ -81,10 +73,7 @@ int drive_connect(struct drive *d, struct err *err)
 {
 	if (!d->edges && drive_lanes(d, err) < 0)
 		return -1;
-	if (drive_connect_edges(d, d->edges, err) == 0)
-		return 0;
-	drop_edges(d);
-	return -1;
+	return drive_connect_edges(d, d->edges, err);
 }
 
 static int waits_for(void *ctx, int *peers, int cap, char *device, size_t device_cap)
@@ -124,6 +113,13 @@ static void report(struct drive *d)
 	job_moved(d->job, done, total);
 }
 
+/* The executor has failed. */
+static int failed(struct drive *d, const struct err *err)
+{
+	d->broke = err->code == ERR_PEER_LOST && err->rank >= 0;
+	return -1;
+}
+
 /* The threads do the work: this one answers the coordinator. */
 static int go_with_team(struct drive *d, struct err *err)
 {
@@ -134,8 +130,8 @@ static int go_with_team(struct drive *d, struct err *err)
 		if (state == 1 && d->conf.timed)
 			team_times(d->team, &d->times);
 		if (state)
-			return state < 0 ? -1 : 0;
-		if (job_turn(d->job, err) < 0)
+			return state < 0 ? failed(d, err) : 0;
+		if (job_turn(d->job, err) < 0 || job_goes_back(d->job))
 			return -1;
 	}
 }
@@ -153,8 +149,9 @@ int drive_go(struct drive *d, struct err *err)
 		if (ret == 1 && d->conf.timed)
 			exec_times(d->exec, &d->times);
 		if (ret < 0 || ret == 1)
-			return ret < 0 ? -1 : 0;
-		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0)
+			return ret < 0 ? failed(d, err) : 0;
+		if ((ret == EXEC_AGAIN ? job_poll : job_turn)(d->job, err) < 0 ||
+		    job_goes_back(d->job))
 			return -1;
 	}
 }
@@ -162,7 +159,6 @@ int drive_go(struct drive *d, struct err *err)
 static int begin_team(struct drive *d, struct err *err)
 {
 	d->team = team_new(&d->conf, d->threads, job_local_index(d->job), err);
-	drop_edges(d);
 	if (!d->team)
 		return -1;
 	d->files = (struct loop_watch){.fd = team_fd(d->team), .fn = files_moved, .ctx = &d->files};
@@ -207,7 +203,6 @@ int drive_begin(struct drive *d, struct err *err)
 	if (d->threads > 1 && d->mesh)
 		return begin_team(d, err);
 	d->exec = exec_new(&d->conf, err);
-	drop_edges(d);
 	if (!d->exec)
 		return -1;
 	d->files = (struct loop_watch){.fd = exec_fd(d->exec), .fn = files_moved, .ctx = &d->files};
@@ -223,6 +218,10 @@ void drive_end(struct drive *d)
 	drive_hurry(d->job, false);
 	job_waits(d->job, NULL, NULL);
 	loop_del(job_loop(d->job), &d->files);
+	if (d->team)
+		d->complete = team_stop(d->team);
+	else if (d->exec)
+		d->complete = exec_complete(d->exec);
 	team_free(d->team);
 	d->team = NULL;
 	if (d->devices)
@@ -238,9 +237,62 @@ static int run(struct drive *d, struct err *err)
 	return ret;
 }
 
+/* One session: until the data of all ranks have moved, or the job goes back. */
+static int run_session(struct drive *d, struct err *err)
+{
+	d->broke = false;
+	d->complete = d->conf.first;
+	if (job_goes_back(d->job) || run(d, err) < 0)
+		return -1;
+	return d->back ? job_await_moved(d->job, err) : 0;
+}
+
+/* What has moved in a session that is over counts as sent, but only what is complete as moved. */
+static void count_session(struct drive *d)
+{
+	uint64_t windows = 0;
+	for (int p = 0; p < d->conf.nvectors; p++)
+		windows += d->conf.vectors[p].windows;
+	d->before.bytes_sent += d->stats.bytes_sent;
+	d->before.bytes_received += d->stats.bytes_received;
+	d->before.messages += d->stats.messages;
+	d->before.coded.plain += d->stats.coded.plain;
+	d->before.coded.coded += d->stats.coded.coded;
+	for (int k = 0; k < EXEC_MOVES; k++) {
+		if (!d->stats.total[k]) /* or it had not begun */
+			continue;
+		const uint64_t all = d->before.total[k] + d->stats.total[k];
+		d->before.moved[k] = d->before.total[k] =
+		        (uint64_t)((unsigned __int128)all * d->conf.first / windows);
+	}
+	d->stats = (struct exec_stats){0};
+}
+
+/* The session has ended with *err. True: a new one begins. */
+static bool begin_again(struct drive *d, struct err *err)
+{
+	if (!d->back || (err->code && !d->broke))
+		return false;
+	if (!job_goes_back(d->job) && (!d->broke || job_lane_broke(d->job, err) < 0))
+		return false;
+	err_clear(err);
+	exec_free(d->exec);
+	d->exec = NULL;
+	if (job_go_back(d->job, !d->stays, d->whole ? 0 : d->complete, &d->conf.first, err) < 0)
+		return false;
+	d->mesh = NULL;
+	d->conf.host = NULL;
+	count_session(d);
+	d->back(d->back_ctx);
+	return drive_connect_edges(d, d->edges, err) == 0;
+}
+
 int drive_run(struct drive *d, struct err *err)
 {
-	int ret = run(d, err);
+	int ret;
+	do
+		ret = run_session(d, err);
+	while (ret < 0 && begin_again(d, err));
 	d->stats.bytes_sent += d->before.bytes_sent;
 	d->stats.bytes_received += d->before.bytes_received;
 	for (int k = 0; k < EXEC_MOVES; k++) {

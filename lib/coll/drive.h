@@ -26,6 +26,12 @@ struct drive {
 	uint64_t memory; /* --memory, bytes, of which connections have a share (budget.h) */
 	uint64_t window_bytes; /* bytes of the arena for windows' buffers (mesh.h); 0: none */
 	uint64_t lane_bytes;   /* the most bytes that a connection carries; limits its buffer */
+	/* A lane that breaks takes all ranks back (job_go_back): `back` makes this rank ready to
+	 * run once more the windows from conf.first on. NULL: the job does not go back. stays: this
+	 * rank cannot go back, so that the job fails; whole: only to the first window. */
+	void (*back)(void *ctx);
+	void *back_ctx;
+	bool stays, whole;
 	/* What all runs move, for the job's progress; PIPELINE_STORE is the caller's. The caller
 	 * may set the weights, by pipeline_weigh. */
 	struct pipeline pipeline;
@@ -36,23 +42,26 @@ struct drive {
 	int npeers;                 /* number of ranks with an edge */
 	struct exec *exec;          /* the caller frees it */
 	struct exec_stats stats;
-	struct exec_stats before; /* what an earlier run has moved */
+	struct exec_stats before; /* what an earlier run has moved, or a session that is over */
 	bool again;               /* another run follows */
+	bool broke;               /* a lane broke, and nothing else */
+	uint64_t complete;        /* windows before this one are, as in exec_complete */
 	struct exec_times times;  /* with conf.timed, once finished; the caller sets its peers */
 	struct loop_watch files;
-	uint8_t *edges; /* [size], as exec_edges; malloced; freed once the executor exists */
+	uint8_t *edges; /* [size], as exec_edges; malloced; the caller frees it */
 };
 
 /* Find the edges of conf's schedules, and store them in d->edges. Returns the number of
- * connections; -1: error. If drive_connect is not called later, the caller frees d->edges. */
+ * connections; -1: error. */
 int drive_lanes(struct drive *, struct err *err);
-/* Connect the edges of conf's schedules, and wait until all are ready. */
+/* Connect the edges of conf's schedules, and wait until all are ready, or the job goes back. */
 int drive_connect(struct drive *, struct err *err);
 /* Connect the edges @used (exec_edges) of conf.vectors[0].args.size ranks, by conf.streams
  * connections each: for a caller that runs several schedules over one mesh. */
 int drive_connect_edges(struct drive *, const uint8_t *used, struct err *err);
 
-/* drive_begin, drive_go, drive_end. */
+/* drive_begin, drive_go, drive_end; with d->back as often as the job goes back, until the data of
+ * all ranks have moved. */
 int drive_run(struct drive *, struct err *err);
 /* The same for the first of two runs: leaves the connections to the second, drive_run, whose
  * results include what the first has moved; untimed. Frees the executor. */

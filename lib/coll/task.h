@@ -23,6 +23,8 @@ struct coll_task {
 	int (*offer)(struct coll *, struct err *err);
 	/* Will the ranks open a mesh? */
 	bool (*meshes)(const struct coll *);
+	/* Does a lane that breaks take the ranks back (job.h)? The same on all ranks. NULL: no. */
+	bool (*goes_back)(const struct coll *);
 	/* job_decide and job_details (job.h); their ctx is the struct coll. */
 	job_decide *decide;
 	job_details *terms;

@@ -218,6 +218,12 @@ void digest_update(struct digest *d, uint64_t pos, const void *buf, size_t bytes
 	}
 }
 
+void digest_go_back(struct digest *d)
+{
+	for (size_t i = 0; i < d->nruns; i++)
+		d->runs[i].live = false;
+}
+
 static int read_back(struct digest *d,
                      int (*pread_fn)(void *ctx, void *buf, size_t bytes, uint64_t pos,
                                      struct err *),

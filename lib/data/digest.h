@@ -37,6 +37,9 @@ struct digest *digest_new(const struct tensor *const *tensors, size_t n, const u
  * run's previous call, the piece will be read back. Different threads may call it for different
  * runs. */
 void digest_update(struct digest *, uint64_t pos, const void *buf, size_t bytes);
+/* Bytes that were added may be added again, from any position on: the pieces that they do not
+ * complete anew will be read back. */
+void digest_go_back(struct digest *);
 /* Compute the digests into @out[n], one per tensor. @pread_fn reads back bytes, at most
  * DIGEST_PIECE at a time; @pos as above. -1: its error, or ERR_RESOURCE. */
 int digest_final(struct digest *,

@@ -178,6 +178,15 @@ int exec_advance(struct exec *x, struct err *err)
 	return ret;
 }
 
+uint64_t exec_complete(const struct exec *x)
+{
+	uint64_t least = x->windows;
+	for (int k = 0; k < x->nstreams; k++)
+		if (x->streams[k].number < least)
+			least = x->streams[k].number;
+	return least;
+}
+
 void exec_repeat(struct exec *x)
 {
 	for (int k = 0; k < EXEC_MOVES; k++)
@@ -244,6 +253,13 @@ static int init_lanes(struct exec *x, struct err *err)
 	return ret;
 }
 
+/* The first window from conf.first on that runs on @s. */
+static uint64_t first_window(const struct exec *x, const struct stream *s)
+{
+	const uint64_t n = (uint64_t)x->conf.streams, first = x->conf.first;
+	return first + ((uint64_t)stream_number(x, s) + n - first % n) % n;
+}
+
 struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 {
 	struct exec *x = err_calloc(1, sizeof *x, "the executor", err);
@@ -273,8 +289,7 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 		goto fail;
 	x->open_lanes = x->nlanes * x->nstreams;
 	for (int k = 0; k < x->nstreams; k++)
-		if (exec_start_window(x, &x->streams[k], (uint64_t)stream_number(x, &x->streams[k]),
-		                      err) < 0)
+		if (exec_start_window(x, &x->streams[k], first_window(x, &x->streams[k]), err) < 0)
 			goto fail;
 	if (exec_count_moves(x, err) < 0)
 		goto fail;

@@ -63,6 +63,8 @@ struct exec_conf {
 	size_t piece;
 	bool timed; /* measure exec_times: a few readings of the clock per turn of a lane */
 	struct trace *trace; /* with timed: record events here; NULL: none */
+	/* Begin with this window: the ones before it are complete on all ranks (exec_complete). */
+	uint64_t first;
 	bool repeat; /* the lanes are not ended, for another run over them: of another executor, or
 	                by exec_repeat, which needs one vector, W = K = 1, no file threads */
 	/* Returns the connection to (@out) or from @peer for @stream, which the caller owns and
@@ -83,6 +85,10 @@ void exec_free(struct exec *); /* also ends the file threads and cancels tasks; 
  * or ERR_INTEGRITY of the peer err->rank, the error of conf.io, or ERR_RESOURCE. */
 #define EXEC_AGAIN 2
 int exec_advance(struct exec *, struct err *err);
+/* The number of the first window that is not complete in this executor's streams: all that come
+ * before it have their steps done, so their elements are stored. When the executor has finished:
+ * the number of windows. May be called at any time after exec_new, also after a failure. */
+uint64_t exec_complete(const struct exec *);
 /* Restart a finished executor, with the same schedule, buffers and lanes. Requires conf.repeat.
  * conf.io.read is called again, and may leave the buffer unchanged. */
 void exec_repeat(struct exec *);

@@ -271,8 +271,6 @@ void team_times(struct team *t, struct exec_times *sum)
 static void member_release(struct member *m)
 {
 	struct err ignored = {0};
-	if (m->started)
-		pthread_join(m->thread, NULL);
 	each_conn(m, leave_conn, &ignored);
 	loop_del(&m->loop, &m->stop);
 	exec_free(m->exec);
@@ -282,14 +280,29 @@ static void member_release(struct member *m)
 	pthread_mutex_destroy(&m->lock);
 }
 
-void team_free(struct team *t)
+uint64_t team_stop(struct team *t)
 {
-	if (!t)
-		return;
+	uint64_t least = UINT64_MAX;
 	atomic_store(&t->stopping, true);
 	for (int i = 0; i < t->n; i++)
 		if (t->members[i].started)
 			event_signal(t->members[i].stop_fd);
+	for (int i = 0; i < t->n; i++) {
+		struct member *m = &t->members[i];
+		if (m->started)
+			pthread_join(m->thread, NULL);
+		m->started = false;
+		const uint64_t complete = m->exec ? exec_complete(m->exec) : 0;
+		least = complete < least ? complete : least;
+	}
+	return least;
+}
+
+void team_free(struct team *t)
+{
+	if (!t)
+		return;
+	team_stop(t);
 	for (int i = 0; i < t->n; i++)
 		member_release(&t->members[i]);
 	if (t->fd >= 0)

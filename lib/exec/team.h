@@ -31,7 +31,9 @@ void team_stats(struct team *, struct exec_stats *);
 int team_waits_for(struct team *, int *peers, int cap);
 /* As exec_times, once team_state is 1. */
 void team_times(struct team *, struct exec_times *sum);
-/* Stop the threads, even if they have not finished, and free the team. NULL: nothing. */
+/* Stop the threads, even if they have not finished. Then as exec_complete, of all members. */
+uint64_t team_stop(struct team *);
+/* Stop the threads and free the team. NULL: nothing. */
 void team_free(struct team *);
 
 #endif

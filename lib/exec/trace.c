@@ -25,6 +25,11 @@ void trace_add(struct trace *t, const struct trace_event *e)
 		t->events[k] = *e;
 }
 
+void trace_clear(struct trace *t)
+{
+	atomic_store(&t->added, 0);
+}
+
 void trace_add_last(struct trace *t, const struct trace_event *e, size_t n)
 {
 	const size_t kept = trace_kept(t), at = kept < t->cap - n ? kept : t->cap - n;

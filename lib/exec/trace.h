@@ -75,6 +75,8 @@ struct trace {
 int trace_init(struct trace *, size_t cap, struct err *err);
 void trace_release(struct trace *); /* also of a zeroed one */
 void trace_add(struct trace *, const struct trace_event *);
+/* Forget all events: what they record happens again. */
+void trace_clear(struct trace *);
 /* Add the final @n events, n <= cap. In a full trace they replace the last events, which then count
  * as not kept. */
 void trace_add_last(struct trace *, const struct trace_event *, size_t n);

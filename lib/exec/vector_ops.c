@@ -280,15 +280,23 @@ int exec_init_parts(struct exec *x, struct err *err)
 	return 0;
 }
 
-/* Add what vector @p moves, computed as if it were one window. */
+/* Add what vector @p moves from window conf.first on, computed as if it were one window. */
 static int count_moves(struct exec *x, const struct vector_ops *p, struct err *err)
 {
-	bool begun = p->conf->windows == 1 && !x->conf.members && p->first < (uint64_t)x->nstreams;
+	const uint32_t windows = p->conf->windows;
+	const uint64_t past = x->conf.first > p->first ? x->conf.first - p->first : 0;
+	bool begun = windows == 1 && !x->conf.members && !x->conf.first &&
+	             p->first < (uint64_t)x->nstreams;
+	uint64_t moves[EXEC_MOVES] = {0};
+	if (past >= windows)
+		return 0;
 	struct sched *sched =
 	        begun ? x->streams[p->first].sched : build(p->conf->algorithm, &p->conf->args, err);
 	if (!sched)
 		return -1;
-	add_moves(sched, p->esize, x->moves_once);
+	add_moves(sched, p->esize, moves);
+	for (int k = 0; k < EXEC_MOVES; k++)
+		x->moves_once[k] += moves[k] - exec_share(moves[k], (uint32_t)past, windows);
 	if (!begun)
 		sched_free(sched);
 	return 0;

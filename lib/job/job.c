@@ -475,14 +475,14 @@ static bool linked(const struct job *j)
 	return j->coord || ctl_open(&j->ctl);
 }
 
-/* REPORT: this rank blames a peer. */
-static void report_peer(struct job *j, const struct err *e)
+void job_report(struct job *j, const struct err *e, bool lane)
 {
 	struct buf b;
 	buf_init(&b, 4096);
 	err_encode(e, j->beats.phase, &b);
 	buf_put_u8(&b, j->beats.unanswered);
 	buf_put_u64(&b, (uint64_t)((clock_ns() - j->beats.moved_at) / NS_PER_MS));
+	buf_put_u8(&b, lane);
 	job_send(j, MSG_REPORT, &b);
 	buf_release(&b);
 }
@@ -502,7 +502,7 @@ void job_fail(struct job *j, struct err *err)
 		if (own)
 			job_send_err(j, MSG_ABORT, &e);
 		else
-			report_peer(j, &e);
+			job_report(j, &e, false);
 		while (!job_rules_of(j)->failed && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;

@@ -120,6 +120,8 @@ struct job_callbacks {
 	                       * missing"; rank 0 needs it even without a table */
 	job_collect *collect; /* both NULL: the job has no rounds */
 	job_answer *answer;
+	bool goes_back; /* a lane that breaks takes the job back (job_go_back); the same on all
+	                   ranks, which then call job_await_moved */
 	void *ctx;
 };
 /* Agree: send the intent, and wait for the plan. @mesh: also listen for data connections, and set
@@ -144,6 +146,30 @@ typedef void job_edge(void *ctx, int peer, bool out, int stream, struct conn *co
 struct mesh *job_connect_each(struct job *, const int *out, int nout, const int *in, int nin,
                               size_t buffer, job_edge *fn, void *ctx, struct err *err);
 void job_connect_end(struct job *);
+/*
+ * Going back: if a lane breaks while data move, and both its ranks live, all ranks stop and connect
+ * anew as the next session; at most JOB_RECONNECTS_MOST times. Only with callbacks.goes_back:
+ *
+ *     job_connect, data move    until all have, or job_goes_back is true: check it after each turn
+ *     job_await_moved           at the end, before the output is sealed
+ *     job_go_back               if job_goes_back is true: then again from job_connect on
+ *
+ * While job_goes_back is true, job_connect returns a mesh that may be incomplete.
+ */
+#define JOB_RECONNECTS_MOST 8
+bool job_goes_back(const struct job *);
+/* A lane failed with *err, ERR_PEER_LOST of its peer: report it, and wait. 0: job_goes_back is
+ * true; -1: the job has failed. */
+int job_lane_broke(struct job *, struct err *err);
+/* This rank's data have moved: wait for those of the others. -1 with err->code 0: job_goes_back is
+ * true. */
+int job_await_moved(struct job *, struct err *err);
+/* This rank has stopped: nothing uses the mesh any more. Wait for the others, then close it. @can:
+ * the rank can go back, and has all windows before @complete; else the job fails. *window: where
+ * all begin again. */
+int job_go_back(struct job *, bool can, uint64_t complete, uint64_t *window, struct err *err);
+int job_reconnects(const struct job *); /* how often the job went back */
+
 /* Report that the link from @from to @to, one of which is this rank, has failed. The job then fails
  * at the vote, and names all links that failed on any rank. @why is copied. */
 void job_link_failed(struct job *, int from, int to, enum link_state state, const char *why);

@@ -3,7 +3,8 @@
  * closing), job_state.c (its state), job_join.c (finding the coordinator, or becoming it),
  * job_messages.c (the coordinator's messages), job_inquiry.c (a new link in place of a broken one),
  * job_beat.c (heartbeats and stalls), job_places.c (the addresses, hosts and keys of the others),
- * job_mesh.c (the agreement and the connections to the other ranks).
+ * job_mesh.c (the agreement and the connections to the other ranks), job_back.c (a lane broke: they
+ * are made anew).
  */
 #ifndef COLLCTL_JOB_JOB_INTERNAL_H
 #define COLLCTL_JOB_JOB_INTERNAL_H
@@ -98,11 +99,27 @@ struct job_places {
 
 /* The connections to other ranks. Written by job_mesh.c. */
 struct job_links {
-	int data_fd;  /* the data listener, until the mesh owns it; -1: none */
-	int lanes_fd; /* the listener of memory lanes, likewise */
-	bool *near;   /* as in mesh_conf */
+	int data_fd;       /* the data listener, until the mesh owns it; -1: none */
+	int lanes_fd;      /* the listener of memory lanes, likewise */
+	bool *near;        /* as in mesh_conf */
+	struct addr lanes; /* where lanes_fd listens; len 0: nowhere */
 	struct mesh *mesh;
 	struct buf failed; /* the body of LINKS */
+};
+
+/* A lane broke, and all ranks go back. Written by job_back.c. */
+struct job_back {
+	enum job_back_state {
+		BACK_NOT,     /* data may move */
+		BACK_MOVED,   /* this rank's have: it waits for the others */
+		BACK_OVER,    /* those of all have */
+		BACK_ASKED,   /* BACK has come */
+		BACK_STOPPED, /* STOPPED was sent: it waits for AGAIN */
+	} state;
+	int times;
+	struct err why;
+	uint8_t session[MESH_SESSION_BYTES]; /* of lanes, if times > 0 */
+	uint64_t window;
 };
 
 /* The link to the coordinator broke after this rank's vote, so it asks again. Written by
@@ -159,6 +176,7 @@ struct job {
 	struct job_end end;
 	struct job_places places;
 	struct job_links links;
+	struct job_back back;
 	struct job_inquiry inquiry;
 	struct job_beats beats;
 	struct loop_watch signal_watch;
@@ -197,6 +215,15 @@ void job_join_lost(struct job *, const struct err *err);
 
 /* Wait until this rank's number is known, and the root if the job needs one. */
 int job_await_rank(struct job *, struct err *);
+/* MOVED, BACK and AGAIN: as the take of job_messages.c. */
+int job_take_moved(struct job *, struct view v, struct err *err);
+int job_take_back(struct job *, struct view v, struct err *err);
+int job_take_again(struct job *, struct view v, struct err *err);
+/* REPORT: this rank blames a peer. @lane: only a lane broke, and this rank can go back. */
+void job_report(struct job *, const struct err *, bool lane);
+/* Accept and dial no more lanes, and listen for those of the next session; then close the mesh. */
+void job_stop_links(struct job *);
+void job_drop_links(struct job *);
 /* Decode the part of ROSTER after the plan; the body of PLACES. */
 int job_read_roster(struct job *, struct view v, struct err *err);
 int job_read_places(struct job *, struct view v, struct err *err);

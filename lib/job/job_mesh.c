@@ -70,17 +70,21 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 	return 0;
 }
 
+static void listen_at_lanes(struct job *j)
+{
+	struct err why = {0};
+	j->links.lanes_fd = addr_listen_lanes(&j->links.lanes, &why);
+	if (j->links.lanes_fd < 0)
+		job_log(j, 1, "no memory lanes to this rank: %s", why.text);
+}
+
 /* A listener for memory lanes. Its address is that of the data listener as others know it, so they
  * need not learn another one. Without it they use TCP. */
 static void listen_for_lanes(struct job *j, const struct intent *in)
 {
-	struct err why = {0};
-	struct addr a;
 	const char *colon = strrchr(in->data_addr, ':');
-	addr_of_lanes(&a, colon ? atoi(colon + 1) : 0, j->rank);
-	j->links.lanes_fd = addr_listen_lanes(&a, &why);
-	if (j->links.lanes_fd < 0)
-		job_log(j, 1, "no memory lanes to this rank: %s", why.text);
+	addr_of_lanes(&j->links.lanes, colon ? atoi(colon + 1) : 0, j->rank);
+	listen_at_lanes(j);
 }
 
 /* ": nodea (ranks 0-3), nodeb (ranks 4-7)", as far as the names are known; "". */
@@ -181,7 +185,8 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->lanes_fd = j->links.lanes_fd;
 	m->on_ready = mesh_ready;
 	m->ctx = j;
-	memcpy(m->session, j->said.plan.session, sizeof m->session);
+	memcpy(m->session, j->back.times ? j->back.session : j->said.plan.session,
+	       sizeof m->session);
 	m->keys = (const uint8_t(*)[TLS_KEY_BYTES])j->places.keys;
 	j->links.lanes_fd = -1;
 	for (int i = 0; i < m->nout; i++)
@@ -240,14 +245,19 @@ struct mesh *job_connect(struct job *j, const int *out, int nout, const int *in,
 	        .arena_bytes = arena,
 	};
 	int state;
-	if (arena && j->conf.settings->lanes != JOB_LANES_TCP && find_near(j, err) < 0)
+	if (arena && j->conf.settings->lanes != JOB_LANES_TCP && !j->links.near &&
+	    find_near(j, err) < 0)
 		return NULL;
 	m.near = j->links.near;
 	if (open_mesh(j, &m, err) < 0)
 		return NULL;
-	while ((state = mesh_state(j->links.mesh, err)) == 0)
+	while ((state = mesh_state(j->links.mesh, err)) == 0 && !job_goes_back(j))
 		if (job_turn(j, err) < 0)
 			return NULL;
+	if (job_goes_back(j)) {
+		err_clear(err);
+		return j->links.mesh;
+	}
 	return state > 0 && check_lanes(j, out, nout, err) == 0 ? j->links.mesh : NULL;
 }
 
@@ -298,6 +308,22 @@ int job_round(struct job *j, const struct buf *part, struct view *answer, struct
 	if (answer)
 		*answer = view_of(j->said.answer.data, j->said.answer.len);
 	return 0;
+}
+
+void job_stop_links(struct job *j)
+{
+	if (j->links.mesh) {
+		mesh_stop(j->links.mesh);
+		mesh_settle(j->links.mesh);
+	}
+	if (j->links.lanes_fd < 0 && j->links.lanes.len)
+		listen_at_lanes(j);
+}
+
+void job_drop_links(struct job *j)
+{
+	mesh_close(j->links.mesh);
+	j->links.mesh = NULL;
 }
 
 void job_release_links(struct job *j)

@@ -245,6 +245,9 @@ static const struct {
         [MSG_PLACES] = {IN(JOB_RUNNING), take_places},
         [MSG_ANSWER] = {IN(JOB_RUNNING), take_answer},
         [MSG_CLOCK] = {IN(JOB_RUNNING), take_clock},
+        [MSG_MOVED] = {IN(JOB_RUNNING), job_take_moved},
+        [MSG_BACK] = {IN(JOB_RUNNING), job_take_back},
+        [MSG_AGAIN] = {IN(JOB_RUNNING), job_take_again},
         [MSG_VERDICT] = {IN(JOB_VOTED), take_verdict},
         [MSG_FINAL] = {IN(JOB_COMMITTING) | IN(JOB_DONE), take_final},
 };

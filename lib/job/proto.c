@@ -23,6 +23,8 @@ const char *msg_name(uint8_t type)
 	        [MSG_PRESENT] = "PRESENT",     [MSG_JOINED] = "JOINED",   [MSG_LINKS] = "LINKS",
 	        [MSG_OTHER_JOB] = "OTHER_JOB", [MSG_ROUND] = "ROUND",     [MSG_ANSWER] = "ANSWER",
 	        [MSG_PEERS] = "PEERS",         [MSG_PLACES] = "PLACES",   [MSG_CLOCK] = "CLOCK",
+	        [MSG_MOVED] = "MOVED",         [MSG_BACK] = "BACK",       [MSG_STOPPED] = "STOPPED",
+	        [MSG_AGAIN] = "AGAIN",
 	};
 	return type < sizeof names / sizeof *names && names[type] ? names[type] : "?";
 }
@@ -251,6 +253,14 @@ PART(rank_place, "PLACES",
 	FIELD(TEXT, rank_place, addr, .fits = is_data_addr),
 	FIELD(HOST, rank_place, host),
 	FIELD(BYTES, rank_place, key))
+
+WHOLE(stopped, "STOPPED",
+	FIELD(BOOL, stopped, can),
+	FIELD(U64, stopped, window))
+
+PART(again, "AGAIN",
+	FIELD(BYTES, again, session),
+	FIELD(U64, again, window))
 /* clang-format on */
 
 /* ---- what is in no table: the machines of the ranks, and errors of other versions ---- */

@@ -49,6 +49,11 @@ enum msg_type {
 	MSG_PEERS,     /* rank: asks for the places of these ranks */
 	MSG_PLACES,    /* coordinator: places of ranks */
 	MSG_CLOCK,     /* rank: asks for the coordinator's clock; coordinator: its clock */
+	MSG_MOVED,     /* rank: its data have moved; coordinator: those of all ranks have */
+	MSG_BACK,      /* coordinator: a lane broke: stop (coord_back.c) */
+	MSG_STOPPED,   /* rank: it has stopped */
+	MSG_AGAIN,     /* coordinator: all have: connect anew */
+	MSG_TYPES
 };
 const char *msg_name(uint8_t type); /* "VERDICT"; "?": there is no such message */
 
@@ -262,10 +267,26 @@ struct rank_place {
 void rank_place_encode(const struct rank_place *, struct buf *);
 int rank_place_decode(struct rank_place *, struct view *, struct err *err);
 
+/* STOPPED: the answer to BACK. */
+struct stopped {
+	bool can;        /* the rank can go back */
+	uint64_t window; /* all windows before this one are complete here (exec_complete) */
+};
+void stopped_encode(const struct stopped *, struct buf *);
+int stopped_decode(struct stopped *, struct view, struct err *);
+
+/* AGAIN: the next session. As in ROSTER, the places of all ranks follow in a small job. */
+struct again {
+	uint8_t session[MESH_SESSION_BYTES]; /* of the lanes */
+	uint64_t window;                     /* from which on the data move again */
+};
+void again_encode(const struct again *, struct buf *);
+int again_decode(struct again *, struct view *, struct err *);
+
 /* The tables of these messages (fields.h), for the test of PROTOCOL.md. */
 extern const struct message presence_message, welcome_message, joined_message, fact_message,
         intent_message, workload_message, vote_message, beat_message, pace_message, plan_message,
-        rank_place_message;
+        rank_place_message, stopped_message, again_message;
 
 /* The error in ABORT, DONE, FINAL and REPORT, with the phase in which it happened. err_decode: -1:
  * malformed. */

@@ -1,5 +1,6 @@
 """One small job after another, each in a folder of its own, with a fault in one rank or one link."""
 
+import json
 import os
 import random
 import socket
@@ -199,6 +200,11 @@ class Job(Processes):
         with open(self.target(r), "rb") as f:
             got = f.read()
         return "old" if got == OLD else "new" if got == self.new else "broken"
+
+    def result(self, r):
+        """With --json."""
+        with open(self.path(f"printed.{r}")) as f:
+            return json.load(f)
 
     def temporary(self):
         return [n for n in os.listdir(self.dir.name) if n.startswith(".")]

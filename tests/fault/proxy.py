@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """A TCP proxy that does wrong: forward, flip a bit, cut, reset, hold, or rewrite frames.
 
-  proxy.py TARGET_PORT ACTION [ARG] [--down] [--on WHICH] [--ready FIFO] [--held FIFO --go FIFO]
+  proxy.py TARGET_PORT ACTION [ARG] [--down] [--on WHICH] [--times N] [--ready FIFO] [--held FIFO --go FIFO]
 
   forward | flip BIT | cut BYTE | reset BYTE | hold BYTE | replace --old BYTES --new BYTES
 
 `replace` puts other bytes (with Python's escapes), as many, in every plain frame that has the old ones.
 
-The fault hits the first connection (--on every, or --on later: all but the first), from the dialler
+The fault hits the first connection (or the first N; --on every, or --on later: all but the first), from the dialler
 to the target (--down: the other way), after exactly that many bytes. It listens on a port of the kernel's choice and writes it to --ready. `hold`
 writes a line to --held and goes on once a line has come by --go; every other byte is passed on as
 it comes. As a module: class Proxy, one thread a direction, so that what one side does not take the
@@ -253,15 +253,15 @@ class Proxy:
 
 
 class Repeated(Proxy):
-    """The fault, a new one from @make, hits every connection from number @first on."""
+    """The fault, a new one from @make, hits every connection from number @first on, or those before @end."""
 
-    def __init__(self, target_port, make, down, first):
-        self.make, self.down, self.first = make, down, first
+    def __init__(self, target_port, make, down, first, end=None):
+        self.make, self.down, self.first, self.end = make, down, first, end
         super().__init__(target_port)
 
     def faults_of(self, connection):
         faults = [Fault(), Fault()]
-        if connection >= self.first:
+        if connection >= self.first and (self.end is None or connection < self.end):
             faults[self.down] = self.make()
         return faults
 
@@ -273,6 +273,7 @@ def main():
     p.add_argument("arg", type=int, nargs="?", default=0)
     p.add_argument("--down", action="store_true")
     p.add_argument("--on", choices=["first", "every", "later"], default="first")
+    p.add_argument("--times", type=int, default=1)
     p.add_argument("--old", default="")
     p.add_argument("--new", default="")
     p.add_argument("--ready", required=True)
@@ -296,7 +297,9 @@ def main():
         "hold": lambda: Hold(o.arg, held, go),
         "replace": lambda: Replace(*(ast.literal_eval(f"b'{text}'") for text in (o.old, o.new))),
     }
-    if o.on == "first":
+    if o.times > 1:
+        proxy = Repeated(o.target, make[o.action], o.down, 0, o.times)
+    elif o.on == "first":
         fault = make[o.action]()
         proxy = Proxy(o.target, None if o.down else fault, fault if o.down else None)
     else:

@@ -137,8 +137,10 @@ disk() {
 @test "25: each byte arrives alone, TLS: right" { trials drip; }
 @test "25: each byte arrives alone, plain: right" { trials drip --insecure; }
 
-@test "19: a data connection reset at any byte, TLS: 8, the link named" { trials reset; }
-@test "19: a data connection reset at any byte, plain: 8, the link named" { trials reset --insecure; }
+@test "90: a data connection reset at any byte, TLS: all ranks go back, the job succeeds" { trials reset; }
+@test "90: a data connection reset at any byte, plain: all ranks go back, the job succeeds" { trials reset --insecure; }
+@test "90: data connections reset again and again, TLS: the job succeeds, or ends with 8 after 8 times" { trials breaks; }
+@test "90: data connections reset again and again, plain: the job succeeds, or ends with 8 after 8 times" { trials breaks --insecure; }
 @test "23: a bit of any byte flipped, TLS: 10" { trials flip; }
 @test "23: a bit of any byte flipped, plain: 10" { trials flip --insecure; }
 @test "23: a bit of any byte of a control link flipped, TLS: dialled again, or 10 at both ends" { trials link; }

@@ -12,7 +12,8 @@
   trials.py disk SYSFAULT CALL ERROR [--all]  the k-th CALL of a rank fails with ERROR (or `short`)
   trials.py flip [--insecure] [--all]         a bit of a byte flipped on a data connection
   trials.py cut [--insecure] [--all]          a data connection ends after n bytes
-  trials.py reset [--insecure] [--all]        it is reset
+  trials.py reset [--insecure] [--all]        it is reset: the job goes back
+  trials.py breaks [--insecure] [--all]       it is reset again and again
   trials.py frames                            oversized, repeated, unplanned frames
   trials.py control                           the same of control messages
   trials.py link [--insecure] [--all]         a bit of a byte flipped on a control link
@@ -381,7 +382,7 @@ def disk(tool, call, error, everything):
 
 def main():
     p = argparse.ArgumentParser()
-    words = "kill lanes verdict stopped pairs coordinator signals drip disk flip cut reset frames control link welcome asks unanswered"
+    words = "kill lanes verdict stopped pairs coordinator signals drip disk flip cut reset breaks frames control link welcome asks unanswered"
     p.add_argument("what", choices=words.split())
     p.add_argument("words", nargs="*")
     p.add_argument("--insecure", action="store_true")

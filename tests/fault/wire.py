@@ -17,14 +17,14 @@ from job import COLLCTL, SEED, SIZE, Job, demand, reserve_port, trials
 class Wire(Job):
     """A job whose ring goes from rank 0 to rank 1 through a proxy."""
 
-    def __init__(self, up=None, down=None, insecure=False, count=20, timeout="20s"):
+    def __init__(self, up=None, down=None, insecure=False, count=20, timeout="20s", proxy=None):
         self.reserved, port = reserve_port()
-        self.proxy = px.Proxy(port, up, down)
+        self.proxy = proxy(port) if proxy else px.Proxy(port, up, down)
         super().__init__(
             SIZE,
             count=count,
             insecure=insecure,
-            options=["-a", "ring_chunked", "--streams", "1", "--timeout", timeout],
+            options=["-a", "ring_chunked", "--streams", "1", "--timeout", timeout, "--json"],
             args={1: ["--listen", f"127.0.0.1:{port}", "--advertise", f"127.0.0.1:{self.proxy.port}", "--lanes", "tcp"]},
         )
 
@@ -96,7 +96,7 @@ class Map:
         return not self.insecure and any(byte in (s + 3, s + 4) for s in self.starts)
 
 
-def on_wire(name, insecure, everything, places, make, check, waits=lambda where, case: False):
+def on_wire(name, insecure, everything, places, make, check, waits=lambda where, case: False, must=None):
     """waits: is this fault noticed when --timeout is over, and not before?"""
     count = 20
     where = Map(insecure, count)
@@ -110,7 +110,7 @@ def on_wire(name, insecure, everything, places, make, check, waits=lambda where,
         demand(fault.hit, "the fault did not happen")
         return check(where, case, job)
 
-    return trials(f"{name}{' --insecure' if insecure else ''}", cases, trial)
+    return trials(f"{name}{' --insecure' if insecure else ''}", cases, trial, must)
 
 
 def dialled_again(where, byte, job):
@@ -160,11 +160,68 @@ def reset(insecure, everything):
     def check(where, byte, job):
         if where.opening(byte):
             return dialled_again(where, byte, job)
-        job.check_abort({8}, job.culprit())
-        demand("rank 0" in job.said[0] and "rank 1" in job.said[0], "the link is not named")
-        return "aborted"
+        return went_back(job)
 
-    return on_wire("reset", insecure, everything, lambda w: list(range(len(w.stream))), px.Reset, check)
+    return on_wire("reset", insecure, everything, lambda w: list(range(len(w.stream))), px.Reset, check, must="went back")
+
+
+# ---- lanes that break while data move ----
+
+
+class Breaking(px.Proxy):
+    """Each of the first connections is reset, after a number of bytes of its own."""
+
+    def __init__(self, target_port, places):
+        self.resets = [px.Reset(at) for at in places]
+        super().__init__(target_port)
+
+    def faults_of(self, connection):
+        if connection < len(self.resets):
+            return self.resets[connection], px.Fault()
+        return px.Fault(), px.Fault()
+
+
+def reconnects(job):
+    """How often the job went back; all ranks say the same."""
+    said = {job.result(r)["reconnects"] for r in job.codes}
+    demand(len(said) == 1, "the ranks say that they went back", said, "times")
+    return said.pop()
+
+
+def went_back(job):
+    job.check_success()
+    return "went back" if reconnects(job) else "not needed any more"
+
+
+OPTIONS = [
+    [], ["--order", "rank"], ["--wire", "lossless"], ["--threads", "2"], ["--stats"], ["--no-sync"], ["--trace", "trace.json"],
+]  # fmt: skip
+
+
+def breaks(insecure, everything):
+    """A lane breaks again and again, in jobs of one window or many."""
+
+    def trial(seed):
+        draw = random.Random(SEED + seed)
+        count, streams, n = draw.choice([20, 5000, 300000, 1500000]), draw.choice([1, 1, 2, 3]), draw.randint(1, 8)
+        places = [draw.randrange(300, 4 * count + 1000) if draw.random() < 0.8 else draw.randrange(600) for _ in range(n)]
+        if seed % 8 == 7:  # more often than a job goes back
+            count, streams, n, places = 5000, 1, 9, [1500] * 9
+        job = Wire(insecure=insecure, count=count, proxy=lambda port: Breaking(port, places))
+        words = draw.choice(OPTIONS)
+        algorithm = "direct" if "rank" in words else draw.choice(["ring_chunked", "direct"])
+        job.options = ["-a", algorithm, "--timeout", "20s", "--json", "--streams", str(streams), *words]
+        if draw.random() < 0.5:
+            job.options += ["--memory", "8M"]
+        job.run()
+        if any(job.codes.values()):
+            demand(n > 8, "failed after", n, "breaks")
+            job.check_abort({8}, job.culprit())
+            demand({job.result(r)["reconnects"] for r in job.codes} == {8}, "not after 8 times")
+            return "aborted"
+        return went_back(job)
+
+    return trials(f"breaks{' --insecure' if insecure else ''}", list(range(2000 if everything else 16)), trial, "went back")
 
 
 def drip(insecure, _everything):

@@ -30,7 +30,7 @@ struct world {
 	struct coord *c;
 	int size;
 	int peers[LINKS], npeers; /* the other ends of the links */
-	int heard[MSG_CLOCK + 1];
+	int heard[MSG_TYPES];
 	unsigned answers;
 	int completed;
 };
@@ -40,7 +40,7 @@ static void deliver(void *ctx, uint8_t type, struct view body)
 	struct world *w = ctx;
 	struct err e;
 	enum phase phase;
-	CHECK(type <= MSG_CLOCK);
+	CHECK(type < MSG_TYPES);
 	w->heard[type]++;
 	switch (type) {
 	case MSG_ROSTER:

@@ -19,7 +19,7 @@
 #define LANE      "CCTLLAN1" /* the opening of a lane (mesh.c) */
 #define CONTROL   "CCTLCTL1"
 #define LANE_KEY  "D1|" /* the identity of a lane (mesh.c) */
-#define LAST_TYPE MSG_CLOCK
+#define LAST_TYPE (MSG_TYPES - 1)
 
 struct insider insider;
 

@@ -25,7 +25,7 @@
 /* What a rank (0: by coord.deliver) has been told. */
 struct member {
 	struct ctl ctl;
-	int heard[MSG_CLOCK + 1]; /* messages of each type */
+	int heard[MSG_TYPES]; /* messages of each type */
 	int lost;
 	uint32_t rank; /* by WELCOME */
 	struct welcome welcome;
@@ -35,7 +35,8 @@ struct member {
 	struct rank_place inquiry;         /* by ROSTER: where and how it asks for the verdict */
 	struct rank_place places[MEMBERS]; /* by ROSTER and PLACES */
 	int nplaces;
-	struct err failure; /* by ABORT */
+	struct again again; /* by AGAIN */
+	struct err failure; /* by ABORT; by BACK */
 	enum phase phase;
 	struct err outcome; /* by FINAL */
 	bool completed_before_roster;
@@ -77,7 +78,7 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 {
 	struct err err = {0};
 	enum phase phase;
-	assert_true(type <= MSG_CLOCK);
+	assert_true(type < MSG_TYPES);
 	m->heard[type]++;
 	switch (type) {
 	case MSG_WELCOME:
@@ -100,6 +101,10 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 	case MSG_PLACES:
 		take_places(m, v);
 		break;
+	case MSG_AGAIN:
+		assert_int_equal(again_decode(&m->again, &v, &err), 0);
+		take_places(m, v);
+		break;
 	case MSG_ANSWER:
 		m->answer = view_u32(&v);
 		break;
@@ -117,6 +122,7 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 		m->page = view_u32(&v);
 		break;
 	case MSG_ABORT:
+	case MSG_BACK:
 		assert_int_equal(err_decode(&m->failure, &m->phase, &v), 0);
 		break;
 	case MSG_FINAL:
@@ -222,7 +228,7 @@ static inline void warn(void *ctx, const char *text)
 	snprintf(warned, sizeof warned, "%s", text);
 }
 
-static const struct job_callbacks callbacks = {
+static struct job_callbacks callbacks = {
         .decide = decide,
         .details = details,
         .table = own_table,
@@ -272,6 +278,7 @@ static inline int set_up(void **state)
 	(void)state;
 	memset(members, 0, sizeof members);
 	completed = decided = 0;
+	callbacks.goes_back = false;
 	warned[0] = '\0';
 	decision = (struct err){0};
 	memset(tables, 0, sizeof tables);

@@ -92,7 +92,7 @@ struct timing {
 	bool (*turn)(void); /* a turn of the loop between the ranks': did or will it move? */
 };
 
-enum fault { FAULT_NONE, FAULT_FLIP, FAULT_CUT, FAULT_EXTRA };
+enum fault { FAULT_NONE, FAULT_FLIP, FAULT_CUT, FAULT_EXTRA, FAULT_RESET };
 
 struct world;
 
@@ -129,6 +129,7 @@ struct world {
 	struct exec *exec[RANKS];
 	struct trace traces[RANKS];
 	struct tap *taps[RANKS][RANKS][STREAMS][2]; /* from, to, stream, out */
+	uint64_t first;                             /* the window with which the executors begin */
 	uint64_t moved;                             /* bytes and ends that passed any lane */
 	/* the fault, on stream 0 of one lane */
 	enum fault fault;
@@ -228,7 +229,7 @@ static inline int tap_handshake(struct conn *c, struct err *err)
 /* Does the stream end here? Else no more than *@n bytes come before its end. */
 static inline bool tap_is_cut(struct tap *t, size_t *n)
 {
-	if (t->fault != FAULT_CUT)
+	if (t->fault != FAULT_CUT && t->fault != FAULT_RESET)
 		return false;
 	if (*n > t->at - t->seen)
 		*n = t->at - t->seen;
@@ -236,11 +237,16 @@ static inline bool tap_is_cut(struct tap *t, size_t *n)
 	return t->seen == t->at;
 }
 
+static inline ssize_t tap_broken(const struct tap *t, struct err *err)
+{
+	return t->fault == FAULT_CUT ? CONN_END : err_set(err, ERR_PEER_LOST, "reset");
+}
+
 static inline ssize_t tap_read(struct conn *c, void *buf, size_t n, struct err *err)
 {
 	struct tap *t = (struct tap *)c;
 	if (tap_is_cut(t, &n))
-		return CONN_END;
+		return tap_broken(t, err);
 	ssize_t got = conn_read(t->inner, buf, n, err);
 	if (got == CONN_END)
 		t->world->moved++;
@@ -327,7 +333,7 @@ static inline ssize_t tap_borrow(struct conn *c, const void **p, size_t n, struc
 {
 	struct tap *t = (struct tap *)c;
 	if (tap_is_cut(t, &n))
-		return CONN_END;
+		return tap_broken(t, err);
 	return t->inner->ops->lending->borrow(t->inner, p, n, err);
 }
 
@@ -542,20 +548,30 @@ static inline void part_release(struct part_files *f)
 	}
 }
 
-static inline void world_free(struct world *w)
+/* Stop all ranks, and close the lanes. */
+static inline void stop(struct world *w)
 {
 	for (int r = 0; r < w->size; r++) {
 		exec_free(w->exec[r]);
+		w->exec[r] = NULL;
 		trace_release(&w->traces[r]);
 	}
-	for (int k = 0; k < w->nparts; k++)
-		part_release(&w->parts[k]);
 	for (int from = 0; from < RANKS; from++)
 		for (int to = 0; to < RANKS; to++)
 			for (int k = 0; k < STREAMS; k++)
-				for (int out = 0; out < 2; out++)
-					if (w->taps[from][to][k][out])
-						conn_free(&w->taps[from][to][k][out]->conn);
+				for (int out = 0; out < 2; out++) {
+					struct tap **t = &w->taps[from][to][k][out];
+					if (*t)
+						conn_free(&(*t)->conn);
+					*t = NULL;
+				}
+}
+
+static inline void world_free(struct world *w)
+{
+	stop(w);
+	for (int k = 0; k < w->nparts; k++)
+		part_release(&w->parts[k]);
 }
 
 static inline struct exec_vector asked_of(const struct part_files *f, int r)
@@ -599,6 +615,7 @@ static inline void start(struct world *w)
 		        .timed = r % 2,
 		        .trace = r % 4 == 1 ? &w->traces[r] : NULL,
 		        .repeat = w->t.repeats > 0,
+		        .first = w->first,
 		        .conn = lane,
 		        .conn_ctx = &w->places[r],
 		};

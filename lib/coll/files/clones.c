@@ -337,6 +337,11 @@ int clones_pass(struct collective *c, struct err *err)
 	return ret;
 }
 
+bool clones_are_chained(const struct collective *c)
+{
+	return is_chained(&c->transfer.clones.chain);
+}
+
 bool clones_made(const struct collective *c)
 {
 	return c->transfer.clones.takes && !c->transfer.clones.copied;

@@ -69,6 +69,8 @@ int clones_connect(struct collective *, struct err *err);
 /* Before this rank's files are sealed: take those of the others. After: pass its own. */
 int clones_receive(struct collective *, struct err *err);
 int clones_pass(struct collective *, struct err *err);
+/* Are this rank's files, or those of another rank, clones over lanes of the chain? */
+bool clones_are_chained(const struct collective *);
 /* Are all of this rank's files clones? */
 bool clones_made(const struct collective *);
 void clones_release(struct collective *);

@@ -427,12 +427,17 @@ static struct digest *make_digest(const struct collective *c, const struct vecto
 	return digest;
 }
 
+static void init_stats(struct stats *stats, const struct vector *v)
+{
+	for (size_t i = 0; i < (size_t)v->ninputs * v->ntensors; i++)
+		stats_init(&stats[i]);
+}
+
 static struct stats *make_stats(const struct vector *v)
 {
-	size_t n = (size_t)v->ninputs * v->ntensors;
-	struct stats *stats = calloc(n + 1, sizeof *stats);
-	for (size_t i = 0; stats && i < n; i++)
-		stats_init(&stats[i]);
+	struct stats *stats = calloc((size_t)v->ninputs * v->ntensors + 1, sizeof *stats);
+	if (stats)
+		init_stats(stats, v);
 	return stats;
 }
 
@@ -461,6 +466,22 @@ int elements_prepare(struct collective *c, struct err *err)
 			return err_nomem(err, "the digest", v->ntensors * sizeof(void *));
 	}
 	return files_map_inputs(c, err);
+}
+
+void elements_go_back(void *collective)
+{
+	struct collective *c = collective;
+	c->transfer.overflowed = 0;
+	for (int i = 0; i < c->agreed.nvectors; i++) {
+		const struct vector *v = &c->agreed.vectors[i];
+		struct vector_files *f = &c->transfer.files[i];
+		if (f->digest)
+			digest_go_back(f->digest);
+		if (f->stats)
+			init_stats(f->stats, v);
+	}
+	if (c->life->tracing)
+		trace_clear(&c->life->tracing->trace);
 }
 
 void elements_release(struct collective *c)

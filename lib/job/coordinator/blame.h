@@ -24,6 +24,7 @@ struct evidence {
 	struct err err; /* err.rank is to blame */
 	enum phase phase;
 	int reporter;      /* with EVIDENCE_REPORT */
+	bool lane;         /* only a lane broke, and the reporter can go back (coord_back.c) */
 	bool unanswered;   /* the peer's kernel does not acknowledge the reporter's bytes */
 	uint64_t still_ms; /* time without progress at the reporter */
 };

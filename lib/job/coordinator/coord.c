@@ -231,7 +231,7 @@ static bool take_report(struct member *m, struct view v)
 	    e.rank >= m->coord->conf.size || e.rank == m->rank)
 		return false;
 	e.code = code_of(e.code);
-	coord_suspect(m->coord, m->rank, &e, phase, &v);
+	coord_suspect(m, &e, phase, &v);
 	return true;
 }
 
@@ -295,6 +295,9 @@ static bool take_clock(struct member *m, struct view v)
 static bool take_vote(struct member *m, struct view v)
 {
 	struct err e = {0};
+	/* What goes back has no vote: the outputs are sealed once all have moved their data. */
+	if (m->coord->conf.callbacks->goes_back && m->coord->upto.moved < m->coord->conf.size)
+		return false;
 	if (m->voted || vote_decode(&m->coord->votes[m->rank], v, &e) < 0)
 		return false;
 	m->voted = true;
@@ -361,6 +364,8 @@ static const struct {
         [MSG_ROUND] = {IN(STAGE_RUN), take_round},
         [MSG_CLOCK] = {IN(STAGE_RUN), take_clock},
         [MSG_PEERS] = {IN(STAGE_RUN), coord_send_places},
+        [MSG_MOVED] = {IN(STAGE_RUN), coord_take_moved},
+        [MSG_STOPPED] = {IN(STAGE_RUN), coord_take_stopped},
         [MSG_PAGE] = {ANY_STAGE, take_page},
         [MSG_DONE] = {IN(STAGE_COMMIT), take_done},
 };
@@ -420,6 +425,7 @@ static const struct {
         [TIMER_BEAT] = {coord_watch_beats, IN(STAGE_RUN) | IN(STAGE_COMMIT)},
         [TIMER_EVIDENCE] = {coord_evidence_over, IN(STAGE_RUN)},
         [TIMER_COMPARE] = {coord_compare_over, IN(STAGE_JOIN) | IN(STAGE_RUN)},
+        [TIMER_BACK] = {coord_back_over, IN(STAGE_RUN)},
         [TIMER_AWAY] = {coord_look_for_away, IN(STAGE_COMMIT)},
         [TIMER_DRAIN] = {coord_drain_over, ANY_STAGE},
 };

@@ -60,13 +60,17 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 
 /* Evidence that is neither the culprit's own message nor the loss of its control link waits for one
  * of them. */
-void coord_suspect(struct coord *c, int reporter, const struct err *e, enum phase phase,
-                   struct view *v)
+void coord_suspect(struct member *m, const struct err *e, enum phase phase, struct view *v)
 {
-	struct evidence report = {EVIDENCE_REPORT, *e, phase, reporter, false, 0};
+	struct coord *c = m->coord;
+	struct evidence report = {
+	        .kind = EVIDENCE_REPORT, .err = *e, .phase = phase, .reporter = m->rank};
 	report.unanswered = view_u8(v);
 	report.still_ms = view_u64(v);
+	report.lane = view_u8(v) && e->code == ERR_PEER_LOST && coord_can_go_back(c, m);
 	if (c->stage != STAGE_RUN)
+		return;
+	if (report.lane && c->back.on && !m->stopped) /* sent before BACK came */
 		return;
 	/* All ranks notice within one beat that nothing moves; the rank that knows the cause may be
 	 * the last to report. */
@@ -95,7 +99,10 @@ void coord_evidence_over(void *ctx)
 		snprintf(e.err.text, sizeof e.err.text, "its link with rank %d: %.560s", e.reporter,
 		         c->evidence.err.text);
 	}
-	coord_fail(c, &e.err, e.phase);
+	if (coord_goes_back(c, &e))
+		coord_go_back(c, &e);
+	else
+		coord_fail(c, &e.err, e.phase);
 }
 
 void coord_member_lost(struct member *m, const struct err *why)

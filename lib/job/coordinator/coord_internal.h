@@ -4,7 +4,8 @@
  * the missing ones), coord_roster.c (the plan), coord_watch.c (the heartbeats), coord_failure.c
  * (the culprit, and the end), coord_vote.c (the verdict and the outcome), compare_tables.c (the
  * difference on which the ranks disagree), coord_links.c (the links that failed), coord_inquiry.c
- * (ranks that ask for the verdict), coord_probe.c (whether a rank whose link broke has ended).
+ * (ranks that ask for the verdict), coord_probe.c (whether a rank whose link broke has ended),
+ * coord_back.c (ranks that go back, because a lane broke).
  */
 #ifndef COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
@@ -42,6 +43,8 @@ struct member {
 	struct addr from; /* of its connection; len 0: the own rank (coord.h) */
 	struct presence presence;
 	bool joined, present, has_intent, voted, done, lost, has_failure;
+	bool moved;       /* its data have moved */
+	bool stopped;     /* it has answered BACK */
 	bool in_round;    /* its part of the current round has come */
 	bool has_links;   /* LINKS has come */
 	bool has_peers;   /* PEERS has come */
@@ -67,6 +70,7 @@ enum coord_timer {
 	TIMER_BEAT,     /* the next heartbeat */
 	TIMER_EVIDENCE, /* the end of the time for better evidence */
 	TIMER_COMPARE,  /* the end of the time for the tables */
+	TIMER_BACK,     /* the end of the time for ranks to stop, because a lane broke */
 	TIMER_AWAY,     /* the end of the time for a rank to ask for the verdict */
 	TIMER_DRAIN,    /* the end of the time for ranks to disconnect */
 	COORD_TIMERS
@@ -97,7 +101,8 @@ struct guest {
 /* For each step (a flag of struct member): all ranks below this number have taken it. So the
  * coordinator need not examine all ranks for each message. */
 struct upto {
-	int present, has_intent, connected, in_round, voted, ended, has_failure, closed;
+	int present, has_intent, connected, moved, stopped, in_round, voted, ended, has_failure,
+	        closed;
 };
 
 /* Seats are the numbers of ranks: which are taken, and which guests wait for one. Written by
@@ -133,6 +138,14 @@ struct inquiries {
 	struct gate *gate;
 };
 
+/* A lane broke, and the ranks go back. Written by coord_back.c. */
+struct going_back {
+	bool on; /* BACK was sent, and AGAIN not yet */
+	int times;
+	struct evidence why;
+	uint64_t window; /* the least of STOPPED */
+};
+
 /* After the outcome the ranks disconnect. */
 enum drain { DRAIN_NOT_YET, DRAINING, DRAINED };
 
@@ -157,6 +170,7 @@ struct coord {
 	enum phase failed_in;
 	struct comparison comparison;
 	struct inquiries inquiries;
+	struct going_back back;
 	struct advance advance;
 	uint64_t moved;    /* by all ranks; only what counts as progress (advance.h) */
 	int64_t roster_at; /* when ROSTER was sent */
@@ -181,6 +195,7 @@ void coord_expect_fewest(void *coord);
 void coord_compare_over(void *coord);
 void coord_watch_beats(void *coord);
 void coord_evidence_over(void *coord);
+void coord_back_over(void *coord);
 void coord_drain_over(void *coord);
 
 /* Send a message to a member, which may be the own rank; @body may be NULL. */
@@ -205,7 +220,16 @@ void coord_maybe_drained(struct coord *c);
 
 /* REPORT from @reporter: @e is about another rank or the link to it; @v is the rest of the message.
  * Waits a while for better evidence. */
-void coord_suspect(struct coord *, int reporter, const struct err *e, enum phase, struct view *v);
+void coord_suspect(struct member *reporter, const struct err *e, enum phase, struct view *v);
+
+/* Does a lane of the job that breaks take all ranks back, as far as @reporter is concerned? */
+bool coord_can_go_back(const struct coord *, const struct member *reporter);
+/* Is @e a reason to go back, and may the ranks still do so? */
+bool coord_goes_back(const struct coord *, const struct evidence *e);
+void coord_go_back(struct coord *, const struct evidence *why);
+/* MOVED and STOPPED. False: the message is malformed, or must not come now. */
+bool coord_take_moved(struct member *m, struct view v);
+bool coord_take_stopped(struct member *m, struct view v);
 
 int64_t coord_beat_interval(const struct coord *);
 /* The rank's phase, by its messages. */
@@ -289,6 +313,8 @@ void coord_name_host(const struct coord *, struct err *e);
 /* All ranks agree: make the plan, stop accepting ranks, and send ROSTER to every rank. */
 void coord_send_rosters(struct coord *);
 
+/* In a small job, append the places of all ranks for @reader. ERR_RESOURCE. */
+int coord_put_places(const struct coord *, int reader, struct buf *b, struct err *err);
 /* PEERS from @m: send it the places of these ranks. False: the message is not valid: a rank does
  * not exist, @m may not ask, or all ranks are connected. */
 bool coord_send_places(struct member *m, struct view peers);

@@ -28,8 +28,7 @@ static int put_place(const struct coord *c, int rank, int reader, struct buf *b,
 	return 0;
 }
 
-/* The places of all ranks, in a small job. */
-static int put_places(const struct coord *c, int reader, struct buf *b, struct err *err)
+int coord_put_places(const struct coord *c, int reader, struct buf *b, struct err *err)
 {
 	for (int i = 0; c->conf.size <= PROTO_PLACES && i < c->conf.size; i++)
 		if (put_place(c, i, reader, b, err) < 0)
@@ -72,7 +71,8 @@ static int send_roster(struct coord *c, struct member *m, const struct buf *rost
 		plan.details = view_of(details.data, details.len);
 	plan_encode(&plan, &b);
 	buf_put(&b, roster->data, roster->len);
-	bool keyed = put_inquiry(c, m->rank, &b, err) == 0 && put_places(c, m->rank, &b, err) == 0;
+	bool keyed =
+	        put_inquiry(c, m->rank, &b, err) == 0 && coord_put_places(c, m->rank, &b, err) == 0;
 	bool lacking = b.nomem || details.nomem || roster->nomem;
 	bool fits = keyed && !b.failed && !details.failed && !roster->failed;
 	if (keyed && lacking)

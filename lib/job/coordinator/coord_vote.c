@@ -117,12 +117,10 @@ static struct err outcome_of(const struct coord *c)
 	struct evidence best = {.err = ERR_INIT};
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
-		struct evidence e = {m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST,
-		                     m->outcome,
-		                     PHASE_COMMIT,
-		                     r,
-		                     false,
-		                     0};
+		struct evidence e = {.kind = m->done ? EVIDENCE_OWN_WORD : EVIDENCE_LOST,
+		                     .err = m->outcome,
+		                     .phase = PHASE_COMMIT,
+		                     .reporter = r};
 		e.err.rank = r;
 		if (e.err.code)
 			best = *blame(&best, &e);
