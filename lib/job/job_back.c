@@ -26,10 +26,9 @@ static int await(struct job *j, enum job_back_state state, struct err *err)
 
 int job_lane_broke(struct job *j, struct err *err)
 {
-	struct err why = *err;
-	if (!j->callbacks.goes_back || job_goes_back(j))
-		return job_goes_back(j) ? 0 : -1;
-	job_report(j, &why, true);
+	if (job_goes_back(j))
+		return 0;
+	job_report(j, err, true);
 	err_clear(err);
 	return await(j, BACK_NOT, err);
 }
@@ -62,11 +61,11 @@ int job_go_back(struct job *j, bool can, uint64_t complete, uint64_t *window, st
 	if (await(j, BACK_STOPPED, err) < 0)
 		return -1;
 	*window = j->back.window;
-	if (*window > complete)
-		return err_rank(err, ERR_INTEGRITY, j->coordinator,
-		                "sent all ranks to window %llu, and this one has only those before "
-		                "%llu",
-		                (unsigned long long)*window, (unsigned long long)complete);
+	if (*window > complete) /* this rank believes it no longer */
+		return err_set(err, ERR_INTEGRITY,
+		               "the coordinator sent all ranks to window %llu, and this one lacks "
+		               "window %llu",
+		               (unsigned long long)*window, (unsigned long long)complete);
 	job_drop_links(j);
 	job_log(j, 1,
 	        "rank %d%s%s%s: %s: all ranks connect anew, and go back to window %llu (%d of at "

@@ -1,11 +1,11 @@
 /*
  * A coordinator whose ranks and guests send anything at any stage. The first byte says how many
- * ranks the job has, whether its own takes any number, and whether ranks may ask for the verdict.
- * Then come steps {u8 what, u8 who, u8 type, u8 kind, u8 length, body}: a connection says HELLO, a
- * rank or a guest sends a message
- * (bytes as they are or, by kind, a message that fits a job, with one byte changed or none), a link
- * is lost, a timer runs out, the loop turns. What the coordinator's own rank then hears must be in
- * order: one ROSTER, a VERDICT only if all have voted, and never after an ABORT.
+ * ranks the job has, whether its own takes any number, whether ranks may ask for the verdict, and
+ * whether they go back when a lane breaks. Then come steps {u8 what, u8 who, u8 type, u8 kind, u8
+ * length, body}: a connection says HELLO, a rank or a guest sends a message (bytes as they are or,
+ * by kind, a message that fits a job, with one byte changed or none), a link is lost, a timer runs
+ * out, the loop turns. What the coordinator's own rank then hears must be in order: one ROSTER, a
+ * VERDICT only if all have voted, and never after an ABORT.
  */
 #include <string.h>
 #include <sys/eventfd.h>
@@ -53,8 +53,22 @@ static void deliver(void *ctx, uint8_t type, struct view body)
 		break;
 	case MSG_VERDICT:
 		CHECK(w->heard[type] == 1 && w->heard[MSG_ROSTER] && !w->heard[MSG_ABORT]);
+		CHECK(w->heard[MSG_MOVED] == w->c->conf.callbacks->goes_back);
 		for (int r = 0; r < w->size; r++)
 			CHECK(w->c->members[r].voted);
+		break;
+	case MSG_MOVED:
+		CHECK(w->heard[type] == 1 && w->heard[MSG_AGAIN] == w->heard[MSG_BACK]);
+		break;
+	case MSG_BACK:
+		CHECK(w->heard[type] <= JOB_RECONNECTS_MOST && !w->heard[MSG_MOVED] &&
+		      w->heard[MSG_AGAIN] == w->heard[type] - 1);
+		CHECK(err_decode(&e, &phase, &body) == 0 && e.code == ERR_PEER_LOST);
+		break;
+	case MSG_AGAIN:
+		CHECK(w->heard[type] == w->heard[MSG_BACK]);
+		for (int r = 0; r < w->size; r++)
+			CHECK(w->c->members[r].stopped);
 		break;
 	case MSG_FINAL:
 		CHECK(w->heard[type] == 1 && w->heard[MSG_VERDICT]);
@@ -203,6 +217,10 @@ static void put_right(const struct world *w, uint8_t type, int rank, uint8_t kin
 		err_encode(&e, PHASE_RUN, b);
 		buf_put_u8(b, kind & 16);
 		buf_put_u64(b, kind);
+		buf_put_u8(b, !!(kind & 32));
+		break;
+	case MSG_STOPPED:
+		stopped_encode(&(struct stopped){!(kind & 4), kind}, b);
 		break;
 	case MSG_PAGE:
 		buf_put_u32(b, w->c->comparison.tables.page);
@@ -329,6 +347,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	calls.ctx = &w;
 	if (data[0] & 32)
 		calls.collect = NULL;
+	calls.goes_back = data[0] & 128;
 	const struct job_settings settings = {.timeout = HOURS};
 	struct coord_conf conf = {
 	        .settings = &settings,

@@ -70,6 +70,8 @@ static void put_right(const struct job *j, uint8_t type, int size, struct buf *b
 	const struct workload work = {.rank = 2, .most = 1, .busy = 2, .total = 3};
 	const struct err fine = {.rank = ERR_RANK_SELF};
 	const struct err e = {.code = ERR_INPUT, .rank = 2, .text = "x.npy: truncated"};
+	const struct err broken = {.code = ERR_PEER_LOST, .rank = 2, .text = "connection reset"};
+	const struct again again = {.window = 3};
 	switch (type) {
 	case MSG_WELCOME:
 		welcome_encode(&w, b);
@@ -102,6 +104,14 @@ static void put_right(const struct job *j, uint8_t type, int size, struct buf *b
 		break;
 	case MSG_CLOCK:
 		buf_put_u64(b, (uint64_t)clock_ns());
+		break;
+	case MSG_BACK:
+		err_encode(&broken, PHASE_RUN, b);
+		break;
+	case MSG_AGAIN:
+		again_encode(&again, b);
+		for (int i = 0; size <= PROTO_PLACES && i < size; i++)
+			put_place(b, i);
 		break;
 	default:
 		break;
@@ -177,8 +187,8 @@ static void put_table(void *ctx, uint32_t page, struct buf *out)
 static int take_part(struct job *j, unsigned rounds, bool clock, bool table, bool *committed,
                      struct err *err)
 {
-	const struct job_callbacks callbacks = {.table = table ? put_table : NULL,
-	                                        .noun = "tensor"};
+	const struct job_callbacks callbacks = {
+	        .table = table ? put_table : NULL, .noun = "tensor", .goes_back = rounds & 1};
 	const int peers[] = {0, 7, LARGE - 1};
 	static struct intent in;
 	const uint8_t part[] = {1, 2, 3};
@@ -209,6 +219,15 @@ static int take_part(struct job *j, unsigned rounds, bool clock, bool table, boo
 	for (unsigned i = 0; i < rounds; i++)
 		if (job_round(j, &b, &answer, err) < 0)
 			return -1;
+	while (callbacks.goes_back && job_await_moved(j, err) < 0) {
+		uint64_t window = 8;
+		if (!job_goes_back(j))
+			return -1;
+		CHECK(!err->code && job_reconnects(j) <= JOB_RECONNECTS_MOST);
+		if (job_go_back(j, true, 7, &window, err) < 0)
+			return -1;
+		CHECK(window <= 7);
+	}
 	if (job_vote(j, NULL, err) < 0)
 		return -1;
 	*committed = true;

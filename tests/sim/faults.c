@@ -4,6 +4,8 @@
 
 #include <signal.h>
 
+#include "lib/job/job.h"
+
 static int64_t some_time(void)
 {
 	return now + rng_scale(&job.rng, 100 * US, 3 * SEC);
@@ -102,6 +104,22 @@ void break_link(int fd)
 	const int number = net_number_of(fd);
 	if (has(BREAKS) && current->rank == job.breaks && number >= 0)
 		at(now + job.breaks_after, reset_link, NULL, (uint64_t)number);
+}
+
+static void reset_lane(void *a, uint64_t number)
+{
+	const int lane = net_lane(number);
+	(void)a;
+	if (lane >= 0 && net_reset(lane))
+		strikes(LANES);
+}
+
+void break_lane(void)
+{
+	if (!has(LANES) || !job.lanes)
+		return;
+	job.lanes--;
+	at(now + rng_scale(&insider.rng, US, 50 * MS), reset_lane, NULL, rng_next(&insider.rng));
 }
 
 static void scan(void *a, uint64_t b)
@@ -369,6 +387,16 @@ static void draw_insider(void)
 	                      : (int)rng_below(&insider.rng, (uint64_t)job.size);
 }
 
+/* At most as often as a job goes back. */
+static void draw_lanes(void)
+{
+	if (job.size == 1 || job.kind == COLL_BARRIER || job.insider >= 0 ||
+	    !rng_chance(&insider.rng, 250))
+		return;
+	job.faults |= BIT(LANES);
+	job.lanes = 1 + (int)rng_below(&insider.rng, JOB_RECONNECTS_MOST);
+}
+
 void draw_setting(void)
 {
 	job.tls = chance(150);
@@ -376,6 +404,7 @@ void draw_setting(void)
 	job.bounded = chance(450);
 	draw_faults();
 	draw_insider();
+	draw_lanes();
 	job.automatic = job.store && !rooted() && !has(RESTART) && !has(TWICE) &&
 	                !(has(REPLAY) && !job.tls) && chance(250);
 	for (int r = 0; r < job.size; r++)

@@ -18,7 +18,8 @@
 #define LINKS     64
 #define LANE      "CCTLLAN1" /* the opening of a lane (mesh.c) */
 #define CONTROL   "CCTLCTL1"
-#define LANE_KEY  "D1|" /* the identity of a lane (mesh.c) */
+#define LANE_KEY  "D1|"       /* the identity of a lane (mesh.c) */
+#define RANK_BEAT (1 + 3 * 8) /* bytes of a rank's BEAT, whose first is the phase */
 #define LAST_TYPE (MSG_TYPES - 1)
 
 struct insider insider;
@@ -209,6 +210,15 @@ static void put_joined(struct buf *b)
 	joined_encode(&j, b);
 }
 
+static void put_again(struct buf *b)
+{
+	struct again a = {.window = chance(500) ? 0 : some_number()};
+	rng_bytes(&insider.rng, a.session, sizeof a.session);
+	again_encode(&a, b);
+	for (uint64_t n = below(9); n; n--)
+		put_place(b);
+}
+
 /* A well-formed message of @type with any content. */
 static void put_forged(uint8_t type, struct buf *b)
 {
@@ -227,7 +237,15 @@ static void put_forged(uint8_t type, struct buf *b)
 		put_error(b);
 		buf_put_u8(b, (uint8_t)below(3));
 		buf_put_u64(b, some_number());
+		buf_put_u8(b, (uint8_t)below(2));
 		return;
+	case MSG_STOPPED:
+		stopped_encode(&(struct stopped){chance(800), some_number()}, b);
+		return;
+	case MSG_AGAIN:
+		put_again(b);
+		return;
+	case MSG_BACK:
 	case MSG_ABORT:
 	case MSG_DONE:
 	case MSG_FINAL:
@@ -268,6 +286,8 @@ static void put_forged(uint8_t type, struct buf *b)
 		return;
 	case MSG_ASK:
 		buf_put_u32(b, (uint32_t)some_number());
+		return;
+	case MSG_MOVED:
 		return;
 	case MSG_CLOCK:
 		if (chance(500))
@@ -310,9 +330,11 @@ static uint8_t some_type(void)
 {
 	static const uint8_t of_coordinator[] = {MSG_WELCOME, MSG_WELCOME, MSG_WELCOME, MSG_VERDICT,
 	                                         MSG_VERDICT, MSG_VERDICT, MSG_FINAL,   MSG_ABORT,
-	                                         MSG_ROSTER,  MSG_PLACES},
-	                     of_rank[] = {MSG_VOTE, MSG_VOTE,   MSG_DONE,    MSG_ABORT, MSG_REPORT,
-	                                  MSG_BEAT, MSG_INTENT, MSG_PRESENT, MSG_LINKS};
+	                                         MSG_ROSTER,  MSG_PLACES,  MSG_BACK,    MSG_AGAIN,
+	                                         MSG_MOVED},
+	                     of_rank[] = {MSG_VOTE,    MSG_VOTE,   MSG_DONE,  MSG_ABORT,
+	                                  MSG_REPORT,  MSG_REPORT, MSG_BEAT,  MSG_INTENT,
+	                                  MSG_PRESENT, MSG_LINKS,  MSG_MOVED, MSG_STOPPED};
 	if (chance(400))
 		return (uint8_t)(1 + below(LAST_TYPE));
 	return insider.coordinates ? of_coordinator[below(sizeof of_coordinator)]
@@ -489,6 +511,8 @@ void __wrap_ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 		current->voted = true;
 	if (type == MSG_VOTE)
 		break_link(c->conn ? c->conn->fd : -1);
+	if (type == MSG_BEAT && body->len == RANK_BEAT && body->data[0] == PHASE_RUN)
+		break_lane();
 	const bool mute = acts() && type == insider.mute && chance(500);
 	const bool now_ = acts() && ++insider.sent == insider.once;
 	if (!mute && !now_ && (!acts() || !chance(insider.alters))) {

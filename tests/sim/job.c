@@ -9,11 +9,11 @@
 #define SWITCHES_MOST 3000000
 
 static const char *const names[FAULTS] = {
-        "latency",     "small-buffers", "short-io",   "pause",      "partition",
-        "store-fails", "stale-record",  "restart",    "slow-disk",  "late",
-        "replay",      "scan",          "crash",      "host-dies",  "reset",
-        "cut",         "long-pause",    "disk-fails", "store-lies", "signal",
-        "flips",       "missing",       "twice",      "breaks",     "insider"};
+        "latency",      "small-buffers", "short-io",  "pause",   "partition",  "store-fails",
+        "stale-record", "restart",       "slow-disk", "late",    "replay",     "scan",
+        "crash",        "host-dies",     "reset",     "cut",     "long-pause", "disk-fails",
+        "store-lies",   "signal",        "flips",     "missing", "twice",      "breaks",
+        "insider",      "lanes"};
 
 static const struct {
 	enum dtype dtype;

@@ -39,11 +39,12 @@ enum fault {
 	BREAKS, /* the control link of a rank, after its vote */
 	/* drawn apart */
 	INSIDER,
+	LANES, /* lanes are reset while data move: all ranks go back, and the job must end well */
 	FAULTS
 };
 
 #define BIT(fault) (1u << (fault))
-#define LOSSES     (~0u << CRASH)
+#define LOSSES     (~0u << CRASH & ~BIT(LANES))
 
 struct job {
 	enum coll_kind kind;
@@ -53,6 +54,7 @@ struct job {
 	enum reduce_op op;
 	int breaks;           /* the rank whose link breaks */
 	int64_t breaks_after; /* its vote */
+	int lanes;            /* that are still to be reset */
 	bool tls, store, automatic, counts, sync;
 	const char *algorithm;
 	uint64_t rows[RANKS_MOST]; /* of each rank's input */

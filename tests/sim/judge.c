@@ -128,6 +128,8 @@ static void judge_rank(struct verdict *v, int r, enum found found)
 	    !strstr(said(p), "after the verdict") && !has(DISK_FAILS) && is_alone(r))
 		complain(v, "rank %d: ended with %d, has its new output and does not say so", r,
 		         p->code);
+	if (struck(BIT(LANES)) && p->again && !struck(LOSSES))
+		complain(v, "rank %d: would begin again, and did not go back", r);
 	if (job.bounded && p->code != 0)
 		complain(v, "rank %d: ended with %d where all faults were bounded", r, p->code);
 	if (!job.bounded && !killed && !permitted(p))

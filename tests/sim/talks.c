@@ -323,6 +323,27 @@ int net_number_of(int fd)
 	return -1;
 }
 
+/* Its opening, or the identity in its ClientHello, says that it is one. */
+static bool is_lane(const struct talk *t)
+{
+	return !t->strange && !t->ends[0].dead && !t->ends[1].dead && t->ends[0].sock &&
+	       t->ends[1].sock &&
+	       (memmem(t->opening, t->opening_len, "CCTLLAN1", 8) ||
+	        memmem(t->opening, t->opening_len, "D1|", 3));
+}
+
+int net_lane(uint64_t which)
+{
+	uint64_t n = 0;
+	for (const struct talk *t = talks; t; t = t->next)
+		n += is_lane(t);
+	which = n ? which % n : 0;
+	for (const struct talk *t = talks; n && t; t = t->next)
+		if (is_lane(t) && which-- == 0)
+			return t->number;
+	return -1;
+}
+
 bool net_reset(int which)
 {
 	bool any = false;

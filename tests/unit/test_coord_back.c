@@ -127,7 +127,8 @@ COORD_TEST(not_for_ever)
 		all_hear(3, MSG_AGAIN, n);
 	}
 	report(1, 2, ERR_PEER_LOST, true);
-	all_fail(3, -1, ERR_PEER_LOST, 2, "its link with rank 1: connection reset");
+	all_fail(3, -1, ERR_PEER_LOST, 2,
+	         "its link with rank 1: connection reset; the job has gone back 8 times");
 }
 
 /* As every job that does not go back. */

@@ -354,6 +354,67 @@ JOB_TEST(answers_come_once)
 	expect_distrust("(CLOCK)");
 }
 
+static void put_next_session(int places)
+{
+	again_encode(&(struct again){.session = {7}, .window = 3}, &body);
+	for (int i = 0; i < places; i++)
+		put_place(i);
+}
+
+/* A rank that goes back: what may come when. */
+JOB_TEST(a_lane_breaks)
+{
+	static const struct {
+		enum job_back_state at;
+		const char *comes; /* MOVED, BACK, AGAIN */
+	} rows[] = {{BACK_NOT, ".y."},
+	            {BACK_MOVED, "yy."},
+	            {BACK_OVER, "..."},
+	            {BACK_ASKED, "..."},
+	            {BACK_STOPPED, "..y"}};
+	static const uint8_t types[] = {MSG_MOVED, MSG_BACK, MSG_AGAIN};
+	for (size_t i = 0; i < LENGTH(rows); i++)
+		for (int k = 0; k < 3; k++) {
+			be_at(JOB_RUNNING);
+			job->callbacks.goes_back = true;
+			job->back.state = rows[i].at;
+			if (types[k] == MSG_BACK)
+				put_err(ERR_PEER_LOST, 2);
+			else if (types[k] == MSG_AGAIN)
+				put_next_session(SIZE);
+			tell(types[k]);
+			if (rows[i].comes[k] == 'y')
+				expect_trust();
+			else
+				expect_distrust(msg_name(types[k]));
+			assert_int_equal(job_goes_back(job),
+			                 rows[i].at == BACK_ASKED ||
+			                         (types[k] == MSG_BACK && rows[i].comes[k] == 'y'));
+		}
+	assert_int_equal(job->back.window, 3);
+	assert_int_equal(job->back.session[0], 7);
+}
+
+JOB_TEST(a_lane_breaks_and_the_coordinator_lies)
+{
+	for (int i = 0; i < 6; i++) {
+		be_at(JOB_RUNNING);
+		job->callbacks.goes_back = i != 0; /* this job does not go back */
+		job->back.times = i == 1 ? JOB_RECONNECTS_MOST : 0;
+		job->back.state = i < 4 ? BACK_NOT : BACK_STOPPED;
+		if (i < 4)
+			put_err(i == 2 ? 0 : ERR_PEER_LOST, i == 3 ? SIZE : 2);
+		else
+			put_next_session(i == 4 ? SIZE - 1 : SIZE);
+		if (i == 5)
+			put_place(2); /* twice */
+		tell(i < 4 ? MSG_BACK : MSG_AGAIN);
+		expect_distrust(i == 4   ? "a next session without all places"
+		                : i == 5 ? "a place that this rank did not ask for"
+		                         : "(BACK)");
+	}
+}
+
 JOB_TEST(pages_are_asked_for_in_order)
 {
 	be_at(JOB_VOTED);

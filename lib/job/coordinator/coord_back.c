@@ -22,10 +22,15 @@ bool coord_can_go_back(const struct coord *c, const struct member *reporter)
 	return c->conf.callbacks->goes_back && !reporter->moved;
 }
 
-bool coord_goes_back(const struct coord *c, const struct evidence *e)
+bool coord_goes_back(const struct coord *c, struct evidence *e)
 {
-	return e->kind == EVIDENCE_REPORT && e->lane && !c->back.on &&
-	       c->back.times < JOB_RECONNECTS_MOST;
+	const size_t len = strlen(e->err.text);
+	if (e->kind != EVIDENCE_REPORT || !e->lane || c->back.on)
+		return false;
+	if (c->back.times == JOB_RECONNECTS_MOST)
+		snprintf(e->err.text + len, sizeof e->err.text - len,
+		         "; the job has gone back %d times", c->back.times);
+	return c->back.times < JOB_RECONNECTS_MOST;
 }
 
 void coord_go_back(struct coord *c, const struct evidence *why)

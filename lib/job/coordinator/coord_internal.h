@@ -224,8 +224,9 @@ void coord_suspect(struct member *reporter, const struct err *e, enum phase, str
 
 /* Does a lane of the job that breaks take all ranks back, as far as @reporter is concerned? */
 bool coord_can_go_back(const struct coord *, const struct member *reporter);
-/* Is @e a reason to go back, and may the ranks still do so? */
-bool coord_goes_back(const struct coord *, const struct evidence *e);
+/* Is *@e a reason to go back? False also if the ranks have gone back too often, which is added to
+ * its text. */
+bool coord_goes_back(const struct coord *, struct evidence *e);
 void coord_go_back(struct coord *, const struct evidence *why);
 /* MOVED and STOPPED. False: the message is malformed, or must not come now. */
 bool coord_take_moved(struct member *m, struct view v);
