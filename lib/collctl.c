@@ -13,6 +13,7 @@
 
 #include "lib/base/version.h"
 #include "lib/coll/coll.h"
+#include "lib/coll/files/memory_array.h"
 #include "lib/coll/request/setting.h"
 
 /* A string that the job keeps. */
@@ -28,6 +29,11 @@ struct collctl {
 	struct text *texts;
 	char **inputs;
 	int ninputs;
+	int *arrays; /* descriptors of inputs in memory */
+	int narrays;
+	struct sink_capture capture; /* of an output in memory, */
+	struct memory_array output;  /* which is mapped after a success */
+	void *copy_to;               /* for collctl_output_memory */
 	int cancel_fd;
 	bool ran;
 	double seconds;
@@ -60,12 +66,19 @@ static bool find_command(struct coll_request *r, const char *name)
 	       (coll_by_name(name, &r->kind) == 0 && r->kind != COLL_BARRIER);
 }
 
+static void close_inputs(collctl *c)
+{
+	while (c->narrays)
+		close(c->arrays[--c->narrays]);
+}
+
 collctl *collctl_new(const char *name)
 {
 	collctl *c = name ? calloc(1, sizeof *c) : NULL;
 	if (!c)
 		return NULL;
 	request_init(&c->request, WORK_COLLECTIVE);
+	c->capture.fd = -1;
 	c->cancel_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (c->cancel_fd < 0 || !find_command(&c->request, name)) {
 		collctl_free(c);
@@ -92,6 +105,11 @@ void collctl_free(collctl *c)
 		c->texts = next;
 	}
 	free(c->inputs);
+	close_inputs(c);
+	free(c->arrays);
+	memory_array_unmap(&c->output);
+	if (c->capture.fd >= 0)
+		close(c->capture.fd);
 	if (c->cancel_fd >= 0)
 		close(c->cancel_fd);
 	free(c);
@@ -191,6 +209,104 @@ int collctl_input(collctl *c, const char *path)
 	return end_call(c);
 }
 
+/* ---- arrays in memory ---- */
+
+/* The files of a job with arrays in memory are .npy, which some types need --dtype for. */
+static int be_npy(collctl *c, enum dtype dtype, struct err *err)
+{
+	struct input_options *files = &c->request.files;
+	const bool nameless = dtype == DTYPE_BF16 || dtype == DTYPE_F8E4M3 || dtype == DTYPE_F8E5M2;
+	if (files->format && files->format != &format_npy)
+		return err_set(err, ERR_USAGE,
+		               "format: arrays in memory go with .npy files, not %s",
+		               files->format->name);
+	files->format = &format_npy;
+	if (nameless)
+		files->dtype = dtype;
+	return 0;
+}
+
+static void add_array(collctl *c, const void *data, const char *name, const uint64_t *shape,
+                      int ndim)
+{
+	struct err *err = &c->result.err;
+	const enum dtype dtype = dtype_by_name(name ? name : "");
+	char path[MEMORY_ARRAY_PATH];
+	if (!dtype_has_arithmetic(dtype)) {
+		err_set(err, ERR_USAGE, "dtype: '%s' is no type of an array", name ? name : "");
+		return;
+	}
+	int *grown = err_grow(c->arrays, (size_t)c->narrays, sizeof *grown, "the arrays", err);
+	if (!grown)
+		return;
+	c->arrays = grown;
+	const int fd =
+	        be_npy(c, dtype, err) < 0 ? -1 : memory_array_write(data, dtype, shape, ndim, err);
+	if (fd < 0)
+		return;
+	c->arrays[c->narrays++] = fd;
+	memory_array_path(fd, path);
+	add_input(c, path);
+}
+
+int collctl_input_memory(collctl *c, const void *data, const char *dtype, const uint64_t *shape,
+                         int ndim)
+{
+	begin_call(c);
+	add_array(c, data, dtype, shape, ndim);
+	return end_call(c);
+}
+
+static int capture_output(collctl *c, void *copy_to, uint64_t bytes)
+{
+	begin_call(c);
+	if (c->request.capture)
+		err_set(&c->result.err, ERR_USAGE, "a job has one output in memory");
+	else if (be_npy(c, DTYPE_NONE, &c->result.err) == 0 && set(c, "output", "-") == 0) {
+		c->capture.bytes = bytes;
+		c->copy_to = copy_to;
+		c->request.capture = &c->capture;
+	}
+	return end_call(c);
+}
+
+int collctl_output_memory(collctl *c, void *data, uint64_t bytes, unsigned flags)
+{
+	(void)flags; /* today an output is always copied at the end */
+	return capture_output(c, data, bytes);
+}
+
+int collctl_output_kept(collctl *c)
+{
+	return capture_output(c, NULL, UINT64_MAX);
+}
+
+/* After a success: the array, if this rank has got one. */
+static void take_output(collctl *c)
+{
+	if (c->capture.fd < 0 ||
+	    memory_array_map(&c->output, c->capture.fd, c->request.files.dtype, &c->result.err) < 0)
+		return;
+	close(c->capture.fd); /* the mapping stays */
+	c->capture.fd = -1;
+	if (c->copy_to)
+		memcpy(c->copy_to, memory_array_data(&c->output), array_bytes(&c->output.info));
+}
+
+int collctl_result(collctl *c, unsigned i, const void **data, uint64_t *bytes, const char **dtype,
+                   const uint64_t **shape, int *ndim)
+{
+	const struct array_info *info = &c->output.info;
+	if (i || !c->output.map)
+		return COLLCTL_USAGE;
+	*data = memory_array_data(&c->output);
+	*bytes = array_bytes(info);
+	*dtype = dtype_name(info->dtype);
+	*shape = info->shape;
+	*ndim = info->ndim;
+	return 0;
+}
+
 void collctl_use_environment(collctl *c)
 {
 	c->request.settings.ignore_environment = false;
@@ -240,6 +356,9 @@ int collctl_run(collctl *c)
 	take_variables(c);
 	if (!c->result.err.code)
 		coll_run(&c->request, &c->observer, &c->result);
+	if (!c->result.err.code)
+		take_output(c);
+	close_inputs(c);
 	coll_end(&c->result);
 	const struct coll_times *t = &c->result.times;
 	c->seconds = t->commit ? (double)(t->commit - t->start) / 1e9 : 0;

@@ -79,6 +79,25 @@ COLLCTL_API int collctl_set(collctl *, const char *setting, const char *value);
 COLLCTL_API int collctl_input(collctl *, const char *path);
 COLLCTL_API int collctl_output(collctl *, const char *path);
 
+/* Arrays in memory, in C order, whose little-endian elements have a type of the setting "dtype"
+ * ("f32"). The other files of such a job are .npy files. Each function returns 0 or a code.
+ *
+ * collctl_input_memory adds an input: an array of @shape[@ndim]. It is copied.
+ *
+ * collctl_output_memory: after a success, @data has the result, which must have @bytes bytes. After
+ * a failure @data is unchanged; with COLLCTL_IN_PLACE, it is undefined. It may be the memory of an
+ * input. collctl_output_kept: the job keeps the result until it is freed. A job has one output in
+ * memory. On ranks that get no result they do nothing. */
+#define COLLCTL_IN_PLACE 1u
+COLLCTL_API int collctl_input_memory(collctl *, const void *data, const char *dtype,
+                                     const uint64_t *shape, int ndim);
+COLLCTL_API int collctl_output_memory(collctl *, void *data, uint64_t bytes, unsigned flags);
+COLLCTL_API int collctl_output_kept(collctl *);
+/* After a success, output @i in memory, from 0. The array may be written; it and the shape are
+ * valid until collctl_free. COLLCTL_USAGE: there is none. */
+COLLCTL_API int collctl_result(collctl *, unsigned i, const void **data, uint64_t *bytes,
+                               const char **dtype, const uint64_t **shape, int *ndim);
+
 /* Read the variables of a launcher (mpirun, srun, torchrun), those of `collctl run` (COLLCTL_RANK,
  * COLLCTL_SIZE, COLLCTL_RENDEZVOUS; settings have priority, and a job of one rank needs no store),
  * COLLCTL_SECRET, COLLCTL_STORE_TOKEN, COLLCTL_TICKET and COLLCTL_HOST_ID, as the command does.

@@ -2,7 +2,7 @@
 #
 #   make static           build $(BUILD)/static/collctl; for another processor (cross.mk) $(BUILD)/static-PROCESSOR/collctl
 #
-# lib/static.sh compiles libcurl, libmicrohttpd and libzip; the other libraries are archives of Debian's packages.
+# lib/static.sh compiles some of the libraries; the others are archives of Debian's packages.
 
 STATIC = $(BUILD)/static$(addprefix -,$(CROSS_CPU))
 STATIC_DEPS = $(STATIC)/libraries

@@ -22,7 +22,15 @@ README = Path(__file__).parent / "README.md"
 TIME = (1980, 1, 1, 0, 0, 0)  # of all members: the oldest that a zip file has
 PROCESSORS = {"Advanced Micro Devices X86-64": "x86_64", "AArch64": "aarch64"}
 # The parts of glibc: PEP 600 allows them. Other names of this kind are its dynamic linker.
-GLIBC = {"libc.so.6", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "ld-linux-x86-64.so.2", "ld-linux-aarch64.so.1"}
+GLIBC = {
+    "libc.so.6",
+    "libm.so.6",
+    "libdl.so.2",
+    "libpthread.so.0",
+    "librt.so.1",
+    "ld-linux-x86-64.so.2",
+    "ld-linux-aarch64.so.1",
+}
 
 METADATA = """\
 Metadata-Version: 2.1
@@ -53,7 +61,9 @@ Tag: py3-none-{platform}
 
 def readelf(option, file):
     command = [os.environ.get("READELF", "readelf"), "-W", option, file]
-    return subprocess.run(command, check=True, stdout=subprocess.PIPE, universal_newlines=True, env={**os.environ, "LC_ALL": "C"}).stdout
+    return subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, universal_newlines=True, env={**os.environ, "LC_ALL": "C"}
+    ).stdout
 
 
 def platform_of(files, local):
@@ -91,6 +101,7 @@ def members(version, platform, program, library):
 def pack(path, version, contents):
     record = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
+
         def add(name, data, executable=False):
             member = zipfile.ZipInfo(name, TIME)
             member.compress_type = zipfile.ZIP_DEFLATED

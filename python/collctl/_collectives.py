@@ -2,121 +2,293 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any, Callable, List, Optional, Sequence, Union
 
+from ._arrays import Memory
 from ._errors import Error, UsageError
 from ._job import Job, Note
 from ._program import ask
 from ._results import Check, Info, Result, Verified, check_of, info_of, verified_of
 from ._settings import Path, Setting
 
-Paths = Union[None, Path, Sequence[Path]]
+Input = Union[Path, Any]  # a path, or what has the buffer protocol
+Inputs = Union[None, Input, Sequence[Input]]
+Output = Union[None, Path, Sequence[Path], Any]
+Paths = Union[Path, Sequence[Path]]
 Notes = Optional[Callable[[Note], None]]
 
 
-def _listed(paths: Paths) -> List[Any]:
-    if paths is None:
+def _listed(values: Any) -> List[Any]:
+    if values is None:
         return []
-    return list(paths) if isinstance(paths, (list, tuple)) else [paths]
+    return list(values) if isinstance(values, (list, tuple)) else [values]
 
 
-def _run(command: str, inputs: Paths, output: Paths, notes: Notes, environment: bool, **settings: Setting) -> Result:
+def _is_path(value: Any) -> bool:
+    return isinstance(value, (str, os.PathLike))
+
+
+def _wants_array(inputs: List[Any]) -> bool:
+    """Without an output: is the result an array? Other files than .npy need the name of an output."""
+    return all(not _is_path(i) or os.fspath(i).endswith(".npy") for i in inputs)
+
+
+def _run(
+    command: str, inputs: Inputs, output: Output, in_place: bool, notes: Notes, environment: bool, **settings: Setting
+) -> Result:
     job = Job(command, environment)
+    given = _listed(inputs)
+    # What the elements of an array are is no setting of the job.
+    dtype: Any = settings.pop("dtype", None) if any(not _is_path(i) for i in given) else None
     job.set(settings)
-    for path in _listed(inputs):
-        job.input(path)
-    for path in _listed(output):
-        job.output(path)
+    for i in given:
+        if _is_path(i):
+            job.input(i)
+        else:
+            job.input_array(Memory(i, dtype=dtype))
+    outputs = _listed(output)
+    kept = output is None and _wants_array(given)
+    if kept or any(not _is_path(o) for o in outputs):
+        if len(outputs) > 1:
+            raise UsageError("a job has one output in memory")
+        job.output_array(Memory(outputs[0], writable=True) if outputs else None, in_place)
+    else:
+        for path in outputs:
+            job.output(path)
     job.run(notes)
-    return Result(command, job.rank(), job.size(), job.algorithm(), job.bytes(), job.seconds(), tuple(_listed(output)))
+    array = job.array() if kept else None
+    return job.result(command, tuple(outputs) if array is None else (array,))
 
 
-def allreduce(inputs: Paths, output: Paths = None, *, op: Optional[str] = None, rank: Union[int, str, None] = None,
-              size: Optional[int] = None, notes: Notes = None, environment: bool = True, **settings: Setting) -> Result:
+def allreduce(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    op: Optional[str] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Reduce the inputs of all ranks; all ranks get the result. `op` is "sum" (the default), "avg", "max", ..."""
-    return _run("allreduce", inputs, output, notes, environment, op=op, rank=rank, size=size, **settings)
+    return _run("allreduce", inputs, output, in_place, notes, environment, op=op, rank=rank, size=size, **settings)
 
 
-def reduce(inputs: Paths, output: Paths = None, *, op: Optional[str] = None, root: Union[int, str, None] = None,
-           rank: Union[int, str, None] = None, size: Optional[int] = None, notes: Notes = None, environment: bool = True,
-           **settings: Setting) -> Result:
+def reduce(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    op: Optional[str] = None,
+    root: Union[int, str, None] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Reduce the inputs of all ranks; `root` (0, or a host's name) gets the result."""
-    return _run("reduce", inputs, output, notes, environment, op=op, root=root, rank=rank, size=size, **settings)
+    return _run(
+        "reduce", inputs, output, in_place, notes, environment, op=op, root=root, rank=rank, size=size, **settings
+    )
 
 
-def reduce_scatter(inputs: Paths, output: Paths = None, *, op: Optional[str] = None, counts: Optional[Sequence[int]] = None,
-                   rank: Union[int, str, None] = None, size: Optional[int] = None, notes: Notes = None,
-                   environment: bool = True, **settings: Setting) -> Result:
+def reduce_scatter(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    op: Optional[str] = None,
+    counts: Optional[Sequence[int]] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Reduce the inputs of all ranks; each rank gets its part of the result along axis 0, `counts` rows or even parts."""
-    return _run("reduce-scatter", inputs, output, notes, environment, op=op, counts=counts, rank=rank, size=size, **settings)
+    return _run(
+        "reduce-scatter",
+        inputs,
+        output,
+        in_place,
+        notes,
+        environment,
+        op=op,
+        counts=counts,
+        rank=rank,
+        size=size,
+        **settings,
+    )
 
 
-def broadcast(inputs: Paths = None, output: Paths = None, *, root: Union[int, str, None] = None,
-              rank: Union[int, str, None] = None, size: Optional[int] = None, notes: Notes = None, environment: bool = True,
-              **settings: Setting) -> Result:
+def broadcast(
+    inputs: Inputs = None,
+    output: Output = None,
+    *,
+    root: Union[int, str, None] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """All ranks get the input of `root`: an array, tensors, or with `raw_file=True` any file or folder."""
-    return _run("broadcast", inputs, output, notes, environment, root=root, rank=rank, size=size, **settings)
+    return _run("broadcast", inputs, output, in_place, notes, environment, root=root, rank=rank, size=size, **settings)
 
 
-def scatter(inputs: Paths = None, output: Paths = None, *, root: Union[int, str, None] = None,
-            counts: Optional[Sequence[int]] = None, rank: Union[int, str, None] = None, size: Optional[int] = None,
-            notes: Notes = None, environment: bool = True, **settings: Setting) -> Result:
+def scatter(
+    inputs: Inputs = None,
+    output: Output = None,
+    *,
+    root: Union[int, str, None] = None,
+    counts: Optional[Sequence[int]] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Each rank gets its part of the input of `root` along axis 0, `counts` rows or even parts."""
-    return _run("scatter", inputs, output, notes, environment, root=root, counts=counts, rank=rank, size=size, **settings)
+    return _run(
+        "scatter",
+        inputs,
+        output,
+        in_place,
+        notes,
+        environment,
+        root=root,
+        counts=counts,
+        rank=rank,
+        size=size,
+        **settings,
+    )
 
 
-def gather(inputs: Paths, output: Paths = None, *, root: Union[int, str, None] = None, rank: Union[int, str, None] = None,
-           size: Optional[int] = None, notes: Notes = None, environment: bool = True, **settings: Setting) -> Result:
+def gather(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    root: Union[int, str, None] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """`root` gets the inputs of all ranks, one after the other along axis 0."""
-    return _run("gather", inputs, output, notes, environment, root=root, rank=rank, size=size, **settings)
+    return _run("gather", inputs, output, in_place, notes, environment, root=root, rank=rank, size=size, **settings)
 
 
-def allgather(inputs: Paths, output: Paths = None, *, rank: Union[int, str, None] = None, size: Optional[int] = None,
-              notes: Notes = None, environment: bool = True, **settings: Setting) -> Result:
+def allgather(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """All ranks get the inputs of all ranks, one after the other along axis 0."""
-    return _run("allgather", inputs, output, notes, environment, rank=rank, size=size, **settings)
+    return _run("allgather", inputs, output, in_place, notes, environment, rank=rank, size=size, **settings)
 
 
-def alltoall(inputs: Paths, output: Paths = None, *, counts: Optional[Sequence[int]] = None,
-             rank: Union[int, str, None] = None, size: Optional[int] = None, notes: Notes = None, environment: bool = True,
-             **settings: Setting) -> Result:
+def alltoall(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    counts: Optional[Sequence[int]] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Rank r gets the r-th part of each rank's input along axis 0."""
-    return _run("alltoall", inputs, output, notes, environment, counts=counts, rank=rank, size=size, **settings)
+    return _run(
+        "alltoall", inputs, output, in_place, notes, environment, counts=counts, rank=rank, size=size, **settings
+    )
 
 
-def scan(inputs: Paths, output: Paths = None, *, op: Optional[str] = None, rank: Union[int, str, None] = None,
-         size: Optional[int] = None, notes: Notes = None, environment: bool = True, **settings: Setting) -> Result:
+def scan(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    op: Optional[str] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Rank r gets the reduction of the inputs of ranks 0 to r."""
-    return _run("scan", inputs, output, notes, environment, op=op, rank=rank, size=size, **settings)
+    return _run("scan", inputs, output, in_place, notes, environment, op=op, rank=rank, size=size, **settings)
 
 
-def exscan(inputs: Paths, output: Paths = None, *, op: Optional[str] = None, rank: Union[int, str, None] = None,
-           size: Optional[int] = None, notes: Notes = None, environment: bool = True, **settings: Setting) -> Result:
+def exscan(
+    inputs: Inputs,
+    output: Output = None,
+    *,
+    op: Optional[str] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    in_place: bool = False,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Rank r gets the reduction of the inputs of ranks 0 to r - 1; rank 0 the identity of the operation."""
-    return _run("exscan", inputs, output, notes, environment, op=op, rank=rank, size=size, **settings)
+    return _run("exscan", inputs, output, in_place, notes, environment, op=op, rank=rank, size=size, **settings)
 
 
-def exchange(inputs: Paths, output: Paths = None, *, steps: Optional[int] = None, rank: Union[int, str, None] = None,
-             size: Optional[int] = None, notes: Notes = None, environment: bool = True, **settings: Setting) -> Result:
-    """Exchange the input with `steps` partners, at distances 1, 2, 4 ..., to time the pattern."""
-    return _run("exchange", inputs, output, notes, environment, steps=steps, rank=rank, size=size, **settings)
+def exchange(
+    inputs: Inputs,
+    *,
+    steps: Optional[int] = None,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
+    """Exchange the input with `steps` partners, at distances 1, 2, 4 ..., to time the pattern. There is no output."""
+    return _run("exchange", inputs, (), False, notes, environment, steps=steps, rank=rank, size=size, **settings)
 
 
-def barrier(*, rank: Union[int, str, None] = None, size: Optional[int] = None, notes: Notes = None, environment: bool = True,
-            **settings: Setting) -> Result:
+def barrier(
+    *,
+    rank: Union[int, str, None] = None,
+    size: Optional[int] = None,
+    notes: Notes = None,
+    environment: bool = True,
+    **settings: Setting,
+) -> Result:
     """Wait until all ranks have called it. The exception says which are missing."""
-    return _run("barrier", None, None, notes, environment, rank=rank, size=size, **settings)
+    return _run("barrier", None, (), False, notes, environment, rank=rank, size=size, **settings)
 
 
-def verify(files: Paths, *, rank: Union[int, str, None] = None, size: Optional[int] = None, **settings: Setting) -> Verified:
+def verify(
+    files: Paths, *, rank: Union[int, str, None] = None, size: Optional[int] = None, **settings: Setting
+) -> Verified:
     """Compare files of all ranks, bit by bit. IntegrityError names the ranks whose file differs.
 
     Runs the program, which reads the variables of the environment."""
     return verified_of(ask("verify", _listed(files), {"rank": rank, "size": size, **settings}))
 
 
-def check(*, rank: Union[int, str, None] = None, size: Optional[int] = None, time: Optional[str] = None,
-          **settings: Setting) -> Check:
+def check(
+    *, rank: Union[int, str, None] = None, size: Optional[int] = None, time: Optional[str] = None, **settings: Setting
+) -> Check:
     """Test and measure every link between the ranks. PeerLostError: some fail; its `result` is what was measured.
 
     Runs the program, which reads the variables of the environment."""

@@ -17,8 +17,9 @@ class Error(Exception):
 
     code: int = 1
 
-    def __init__(self, message: str, rank: Optional[int] = None, host: Optional[str] = None,
-                 subject: Optional[str] = None) -> None:
+    def __init__(
+        self, message: str, rank: Optional[int] = None, host: Optional[str] = None, subject: Optional[str] = None
+    ) -> None:
         super().__init__(message, rank, host, subject)
         self.message = message
         self.rank = rank
@@ -110,5 +111,6 @@ _classes: Dict[int, Type[Error]] = {c.code: c for c in Error.__subclasses__()}
 
 def error_of(code: int, message: str, rank: Optional[int], host: Optional[str], subject: Optional[str]) -> Error:
     """The exception for a code. Empty strings and rank -1 mean that it is not known."""
-    return _classes.get(code, OtherError)(message, None if rank is None or rank < 0 else rank, host or None,
-                                          subject or None)
+    return _classes.get(code, OtherError)(
+        message, None if rank is None or rank < 0 else rank, host or None, subject or None
+    )

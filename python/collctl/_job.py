@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import threading
+from ctypes import POINTER, c_char_p, c_int, c_uint64, c_void_p
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Tuple
 
+from ._arrays import Memory, array_of
 from ._errors import Error, ResourceError, UsageError, error_of
-from ._library import NOTE, library
+from ._library import IN_PLACE, NOTE, library
+from ._results import Result
 from ._settings import settings_of
 
 log = logging.getLogger("collctl")
@@ -54,9 +58,13 @@ class Job:
 
     def _error(self, code: int) -> Error:
         h = self._handle
-        return error_of(code, library.collctl_message(h).decode(errors="replace"), library.collctl_culprit(h),
-                        library.collctl_culprit_host(h).decode(errors="replace"),
-                        os.fsdecode(library.collctl_subject(h)))
+        return error_of(
+            code,
+            _named(library.collctl_message(h)),
+            library.collctl_culprit(h),
+            library.collctl_culprit_host(h).decode(errors="replace"),
+            _named(library.collctl_subject(h)),
+        )
 
     def set(self, settings: Dict[str, Any]) -> None:
         for name, value in settings_of(settings):
@@ -68,6 +76,31 @@ class Job:
     def output(self, path: Any) -> None:
         self._check(library.collctl_output(self._handle, _bytes(path)))
 
+    def input_array(self, memory: Memory) -> None:
+        """Add a copy of an array."""
+        shape = (c_uint64 * len(memory.shape))(*memory.shape)
+        self._check(
+            library.collctl_input_memory(self._handle, memory.address, memory.dtype.encode(), shape, len(shape))
+        )
+
+    def output_array(self, memory: Optional[Memory], in_place: bool) -> None:
+        """The result goes to this memory; None: to a new array (`array`)."""
+        self._output = memory  # which the library writes until the job has ended
+        if memory is None:
+            self._check(library.collctl_output_kept(self._handle))
+        else:
+            self._check(
+                library.collctl_output_memory(self._handle, memory.address, memory.bytes, IN_PLACE if in_place else 0)
+            )
+
+    def array(self) -> Any:
+        """The result in memory; None: this rank gets none."""
+        data, nbytes, dtype, shape, ndim = c_void_p(), c_uint64(), c_char_p(), POINTER(c_uint64)(), c_int()
+        if library.collctl_result(self._handle, 0, data, nbytes, dtype, shape, ndim):
+            return None
+        name = (dtype.value or b"").decode()
+        return array_of(data.value or 0, nbytes.value, name, tuple(shape[: ndim.value]), self)
+
     def run(self, notes: Optional[Callable[[Note], None]]) -> None:
         """Run the job on a thread, and call the functions for notes on this one meanwhile.
 
@@ -75,8 +108,9 @@ class Job:
         notes = notes or log_note
         events: SimpleQueue[Any] = SimpleQueue()
         # Kept with the job: a second KeyboardInterrupt leaves it behind on its thread.
-        self._noted = NOTE(lambda _, level, rank, text: events.put(
-            (notes, Note(level, rank if rank >= 0 else None, text.decode(errors="replace")))))
+        self._noted = NOTE(
+            lambda _, level, rank, text: events.put((notes, Note(level, rank if rank >= 0 else None, _named(text))))
+        )
         library.collctl_notes(self._handle, self._noted, None)
 
         def work() -> None:
@@ -95,20 +129,17 @@ class Job:
             raise
         self._check(code)
 
-    def rank(self) -> int:
-        return library.collctl_rank(self._handle)
-
-    def size(self) -> int:
-        return library.collctl_size(self._handle)
-
-    def bytes(self) -> int:
-        return library.collctl_bytes(self._handle)
-
-    def algorithm(self) -> str:
-        return library.collctl_algorithm(self._handle).decode()
-
-    def seconds(self) -> float:
-        return library.collctl_seconds(self._handle)
+    def result(self, command: str, outputs: Tuple[Any, ...]) -> Result:
+        h = self._handle
+        return Result(
+            command,
+            library.collctl_rank(h),
+            library.collctl_size(h),
+            library.collctl_algorithm(h).decode(),
+            library.collctl_bytes(h),
+            library.collctl_seconds(h),
+            outputs,
+        )
 
 
 def _serve(events: SimpleQueue[Any]) -> int:
@@ -116,8 +147,13 @@ def _serve(events: SimpleQueue[Any]) -> int:
     while True:
         function, argument = events.get()
         if not function:
-            return argument
+            return int(argument)
         function(argument)
+
+
+def _named(text: bytes) -> str:
+    """A message, in which arrays in memory have the names of files in memory."""
+    return re.sub(r"/proc/self/fd/\d+", "the array", os.fsdecode(text))
 
 
 def _bytes(text: Any) -> bytes:

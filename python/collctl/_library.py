@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from ctypes import CDLL, CFUNCTYPE, c_char_p, c_double, c_int, c_uint64, c_void_p
+from ctypes import CDLL, CFUNCTYPE, POINTER, c_char_p, c_double, c_int, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 NAME = "libcollctl.so.0"
 
+IN_PLACE = 1  # COLLCTL_IN_PLACE
 NOTE = CFUNCTYPE(None, c_void_p, c_int, c_int, c_char_p)
 
 
@@ -18,8 +19,10 @@ def _open() -> CDLL:
     try:
         return CDLL(name)
     except OSError as e:
-        raise ImportError(f"collctl: {name} cannot be loaded: {e}; install the wheel of this machine's processor, "
-                          "or Debian's package libcollctl0, or let COLLCTL_LIBRARY name the library") from e
+        raise ImportError(
+            f"collctl: {name} cannot be loaded: {e}; install the wheel of this machine's processor, "
+            "or Debian's package libcollctl0, or let COLLCTL_LIBRARY name the library"
+        ) from e
 
 
 library = _open()
@@ -31,6 +34,19 @@ _FUNCTIONS = {
     "set": (c_int, c_void_p, c_char_p, c_char_p),
     "input": (c_int, c_void_p, c_char_p),
     "output": (c_int, c_void_p, c_char_p),
+    "input_memory": (c_int, c_void_p, c_void_p, c_char_p, POINTER(c_uint64), c_int),
+    "output_memory": (c_int, c_void_p, c_void_p, c_uint64, c_uint),
+    "output_kept": (c_int, c_void_p),
+    "result": (
+        c_int,
+        c_void_p,
+        c_uint,
+        POINTER(c_void_p),
+        POINTER(c_uint64),
+        POINTER(c_char_p),
+        POINTER(POINTER(c_uint64)),
+        POINTER(c_int),
+    ),
     "use_environment": (None, c_void_p),
     "notes": (None, c_void_p, NOTE, c_void_p),
     "run": (c_int, c_void_p),

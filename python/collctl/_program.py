@@ -41,10 +41,15 @@ def program() -> str:
 
 def ask(command: str, files: Sequence[Any], settings: Dict[str, Any]) -> Dict[str, Any]:
     """What the command prints with --json. A failure has it as `result`."""
-    done = subprocess.run([program(), "--json", command, *options_of(settings), "--", *map(os.fspath, files)],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [program(), "--json", command, *options_of(settings), "--", *map(os.fspath, files)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     try:
-        answer = json.loads(done.stdout)
+        answer: Dict[str, Any] = json.loads(done.stdout)
     except ValueError:
         said = done.stderr.decode(errors="replace").strip() or f"exit code {done.returncode}, and nothing printed"
         raise OtherError(f"collctl {command}: {said}") from None

@@ -10,7 +10,7 @@ from typing import Any, Dict, Optional, Tuple
 class Result:
     """What a job has done.
 
-    outputs     the files that were named for this rank's outputs
+    outputs     the files and the array that were named for this rank's outputs, or the new array
     algorithm   the algorithm that has run; "": none
     bytes       of the elements of the result
     seconds     from the call until all ranks had the result
@@ -126,12 +126,29 @@ def info_of(answer: Dict[str, Any]) -> Info:
 
 
 def check_of(answer: Dict[str, Any]) -> Check:
-    links = tuple(Link(source=link["from"], target=link["to"], **{**_members(Link, link), "round_trip": link["round_trip"]["median"]})
-                  for link in answer.get("links", []))
-    return Check(rank=answer["rank"], size=answer["size"], hosts=answer["hosts"], links=links,
-                 findings=tuple(answer.get("findings", [])), json=answer)
+    links = tuple(
+        Link(
+            source=link["from"],
+            target=link["to"],
+            **{**_members(Link, link), "round_trip": link["round_trip"]["median"]},
+        )
+        for link in answer.get("links", [])
+    )
+    return Check(
+        rank=answer["rank"],
+        size=answer["size"],
+        hosts=answer["hosts"],
+        links=links,
+        findings=tuple(answer.get("findings", [])),
+        json=answer,
+    )
 
 
 def verified_of(answer: Dict[str, Any]) -> Verified:
-    return Verified(rank=answer["rank"], size=answer["size"], files=tuple(f["file"] for f in answer["files"]),
-                    digests=tuple(f["digest"] for f in answer["files"]), json=answer)
+    return Verified(
+        rank=answer["rank"],
+        size=answer["size"],
+        files=tuple(f["file"] for f in answer["files"]),
+        digests=tuple(f["digest"] for f in answer["files"]),
+        json=answer,
+    )

@@ -180,6 +180,38 @@ lib.collctl_free(None)"
 	assert_success
 }
 
+@test "arrays in memory: the result, and a program's mistakes" {
+	run run_steps "
+u64 = ctypes.c_uint64
+for name, types in (('input_memory', [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(u64), ctypes.c_int]),
+                    ('output_memory', [ctypes.c_void_p, u64, ctypes.c_uint]), ('output_kept', []),
+                    ('result', [ctypes.c_uint] + [ctypes.POINTER(t) for t in (ctypes.c_void_p, u64, ctypes.c_char_p,
+                                                                              ctypes.POINTER(u64), ctypes.c_int)])):
+    getattr(lib, 'collctl_' + name).argtypes = [ctypes.c_void_p] + types
+data = (ctypes.c_float * 6)(1, 2, 3, 4, 5, 6)
+shape = (u64 * 65)(2, 3)
+huge = (u64 * 2)(1 << 40, 1 << 40)
+for array in ((data, None, shape, 2), (data, b'f33', shape, 2), (data, b'i128', shape, 2), (data, b'f32', shape, 65),
+              (data, b'f32', shape, -1), (data, b'f32', None, 1), (data, b'f32', huge, 2), (None, b'f32', shape, 2)):
+    assert lib.collctl_input_memory(job, *array) == 2, array
+    assert lib.collctl_message(job), array
+out = ctypes.c_void_p(), u64(), ctypes.c_char_p(), ctypes.POINTER(u64)(), ctypes.c_int()
+assert lib.collctl_output_kept(job) == 0
+assert lib.collctl_output_kept(job) == 2 and lib.collctl_output_memory(job, data, 24, 0) == 2
+assert lib.collctl_result(job, 0, *out) == 2
+for name, value in (('rank', '0'), ('size', '1'), ('insecure', '1')):
+    assert lib.collctl_set(job, name.encode(), value.encode()) == 0
+assert lib.collctl_input_memory(job, data, b'f32', shape, 2) == 0 and lib.collctl_input_memory(job, data, b'f32', shape, 2) == 0
+data[0] = 100 # the input was copied
+assert lib.collctl_run(job) == 0, lib.collctl_message(job)
+assert lib.collctl_result(job, 1, *out) == 2 and lib.collctl_result(job, 0, *out) == 0
+assert (out[1].value, out[2].value, out[3][:2], out[4].value) == (24, b'f32', [2, 3], 2)
+assert list((ctypes.c_float * 6).from_address(out[0].value)) == [2, 4, 6, 8, 10, 12]
+assert lib.collctl_input_memory(job, data, b'f32', shape, 2) == 2 and lib.collctl_output_kept(job) == 2
+lib.collctl_free(job)"
+	assert_success
+}
+
 @test "a job is cancelled where descriptor 0 is free" {
 	start_serve
 	run run_steps "

@@ -14,7 +14,9 @@ ALONE = {"rank": 0, "size": 1, "insecure": True}
 
 
 def test_collectives_over_files_in_one_process_each(ranks):
-    ranks(3, """
+    ranks(
+        3,
+        """
 rank, size = int(os.environ["COLLCTL_RANK"]), 3
 mine = np.arange(24, dtype="f4").reshape(6, 4) * (rank + 1)
 of_all = [np.arange(24, dtype="f4").reshape(6, 4) * (r + 1) for r in range(size)]
@@ -58,28 +60,32 @@ except collctl.IntegrityError as e:
 check = collctl.check(time="5ms", job="check")
 assert check.size == size and len(check.links) == (6 if rank == 0 else 0), check
 assert all(link.state == "works" and link.bandwidth > 0 for link in check.links), check
-""")
+""",
+    )
 
 
 def test_info(here):
     np.save("a.npy", np.array([[1, np.nan], [3, 5]], dtype="f8"))
     info = collctl.info("a.npy", stats=True)
-    tensor, = info.tensors
+    (tensor,) = info.tensors
     assert (info.format, info.dtype, info.shape, info.count, info.bytes) == ("npy", "f64", (2, 2), 4, 32)
     assert (tensor.min, tensor.max, tensor.mean, tensor.nan, tensor.inf) == (1, 5, 3, 1, 0)
     assert info.json["files"] == ["a.npy"]
     assert collctl.info(here / "a.npy", digest=False).digest is None
 
 
-@pytest.mark.parametrize("error, subject, call", [
-    (collctl.UsageError, "op", lambda: collctl.allreduce("a.npy", "b.npy", op="sun", **ALONE)),
-    (collctl.UsageError, "colour", lambda: collctl.barrier(colour="red", **ALONE)),
-    (collctl.UsageError, None, lambda: collctl.allreduce("a\0.npy", "b.npy", **ALONE)),
-    (collctl.UsageError, None, lambda: collctl.info(["a.npy"])),
-    (collctl.InputError, "none.npy", lambda: collctl.allreduce("none.npy", "b.npy", **ALONE)),
-    (collctl.InputError, "none.npy", lambda: collctl.info("none.npy")),
-    (collctl.OutputError, "no/b.npy", lambda: collctl.allreduce("a.npy", "no/b.npy", **ALONE)),
-])
+@pytest.mark.parametrize(
+    "error, subject, call",
+    [
+        (collctl.UsageError, "op", lambda: collctl.allreduce("a.npy", "b.npy", op="sun", **ALONE)),
+        (collctl.UsageError, "colour", lambda: collctl.barrier(colour="red", **ALONE)),
+        (collctl.UsageError, None, lambda: collctl.allreduce("a\0.npy", "b.npy", **ALONE)),
+        (collctl.UsageError, None, lambda: collctl.info(["a.npy"])),
+        (collctl.InputError, "none.npy", lambda: collctl.allreduce("none.npy", "b.npy", **ALONE)),
+        (collctl.InputError, "none.npy", lambda: collctl.info("none.npy")),
+        (collctl.OutputError, "no/b.npy", lambda: collctl.allreduce("a.npy", "no/b.npy", **ALONE)),
+    ],
+)
 def test_errors(here, error, subject, call):
     np.save("a.npy", np.zeros(3))
     with pytest.raises(error) as raised:
@@ -91,7 +97,9 @@ def test_errors(here, error, subject, call):
 
 
 def test_an_error_names_the_rank(ranks):
-    ranks(2, """
+    ranks(
+        2,
+        """
 rank = int(os.environ["COLLCTL_RANK"])
 np.save(f"in.{rank}.npy", np.zeros(3 + rank))
 try:
@@ -101,13 +109,25 @@ except collctl.DisagreeError as e:
 else:
     raise AssertionError("the shapes differ")
 assert not os.path.exists(f"out.{rank}.npy")
-""")
+""",
+    )
 
 
 def test_settings_have_the_types_of_python(here):
     np.savez("a.npz", w=np.ones(3, "f4"), b=np.ones(2, "f4"), c=np.ones(1, "f4"))
-    collctl.allreduce([here / "a.npz"] * 2, here / "b.npz", op="avg", weight=[1.0, 3], include=["w", "b"], exclude="b",
-                      memory=1 << 20, dry_run=False, tuning=None, no_sync=True, **ALONE)
+    collctl.allreduce(
+        [here / "a.npz"] * 2,
+        here / "b.npz",
+        op="avg",
+        weight=[1.0, 3],
+        include=["w", "b"],
+        exclude="b",
+        memory=1 << 20,
+        dry_run=False,
+        tuning=None,
+        no_sync=True,
+        **ALONE
+    )
     with np.load("b.npz") as b:
         assert b.files == ["w"]
 

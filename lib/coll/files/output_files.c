@@ -413,11 +413,14 @@ static int make_sink(struct collective *c, struct err *err)
 {
 	c->transfer.copies = c->request->noutputs;
 	c->transfer.sink = sink_new(!c->request->no_sync, c->request->force, err);
-	if (c->transfer.sink && c->request->resume)
+	if (!c->transfer.sink)
+		return -1;
+	sink_capture(c->transfer.sink, c->request->capture);
+	if (c->request->resume)
 		sink_resume(c->transfer.sink);
-	if (c->transfer.sink && c->request->links)
+	if (c->request->links)
 		sink_replace_symlinks(c->transfer.sink);
-	return c->transfer.sink ? 0 : -1;
+	return 0;
 }
 
 /* Broadcast of selected tensors: lay out the output of input @k at @path or in that folder. */

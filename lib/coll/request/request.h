@@ -54,6 +54,8 @@ struct outer {
 
 #define COLL_ALSO 3
 
+struct sink_capture;
+
 struct coll_request {
 	enum coll_work work;
 	enum coll_kind kind; /* the collective that runs or that bench measures */
@@ -64,6 +66,7 @@ struct coll_request {
 	int ninputs;
 	const char **outputs;
 	int noutputs;
+	struct sink_capture *capture; /* of the output "-"; NULL: it goes to stdout */
 	struct input_options files;
 	enum dtype output_dtype; /* of the outputs; DTYPE_NONE: that of the inputs */
 	uint64_t max_shard; /* bytes of tensors in a file of the output; 0: the files are as the

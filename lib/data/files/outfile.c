@@ -647,9 +647,13 @@ int outfile_set_time(struct outfile *f, struct timespec modified, struct err *er
 
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err)
 {
-	*f = (struct outfile){.fd = spool_open(err), .dirfd = -1, .size = size};
-	if (f->fd < 0)
-		return -1;
+	const int fd = spool_open(err);
+	return fd < 0 ? -1 : outfile_take(f, fd, name, size, err);
+}
+
+int outfile_take(struct outfile *f, int fd, const char *name, uint64_t size, struct err *err)
+{
+	*f = (struct outfile){.fd = fd, .dirfd = -1, .size = size};
 	f->path = err_strdup(name, "a name", err);
 	if (f->path && allocate(f, 0, size, err) == 0)
 		return 0;

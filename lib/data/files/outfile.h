@@ -110,6 +110,8 @@ int outfile_set_time(struct outfile *f, struct timespec modified, struct err *er
 /* Create an unnamed file for temporary data, in the folder of spools (spool.h). It may be written
  * and read, but not sealed or committed. @name: for messages. */
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err);
+/* The same for the file @fd, which the outfile closes. */
+int outfile_take(struct outfile *f, int fd, const char *name, uint64_t size, struct err *err);
 /* Allocate a file that was opened with size 0, and give it @size bytes. */
 int outfile_allocate(struct outfile *f, uint64_t size, struct err *err);
 /* Can the file system of the file, which is empty, make a file a clone of another: share its blocks

@@ -2,10 +2,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -140,6 +142,11 @@ void sink_id(const struct sink *s, int file, struct target_id *id)
 	*id = (struct target_id){.known = false};
 	if (f->path && f->dirfd >= 0)
 		target_id_at(id, f->dirfd, f->name);
+}
+
+void sink_capture(struct sink *s, struct sink_capture *capture)
+{
+	s->capture = capture;
 }
 
 /* ---- adding ---- */
@@ -559,11 +566,29 @@ static int create(const struct sink *s, struct sink_file *f, struct err *err)
 	return f->data && !s->deferred ? outfile_make_sparse(&f->out, f->size, f->data, err) : 0;
 }
 
+static int open_stdout(struct sink *s, struct sink_file *f, struct err *err)
+{
+	struct sink_capture *const c = s->capture;
+	if (!c)
+		return outfile_spool(&f->out, "stdout", f->size, err);
+	const uint64_t bytes = f->size - f->head_len;
+	if (c->bytes != UINT64_MAX && c->bytes != bytes)
+		return err_set(err, ERR_OUTPUT,
+		               "the array for the output has %" PRIu64
+		               " bytes, but the result has %" PRIu64,
+		               c->bytes, bytes);
+	c->fd = memfd_create("collctl-array", MFD_CLOEXEC);
+	const int fd = c->fd < 0 ? -1 : fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return err_errno(err, ERR_RESOURCE, "memory for an output");
+	return outfile_take(&f->out, fd, "the array for the output", f->size, err);
+}
+
 static int open_target(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file];
 	if (f->is_stdout)
-		return outfile_spool(&f->out, "stdout", f->size, err);
+		return open_stdout(s, f, err);
 	f->equal = sink_is_link(f) && has_link(s, f);
 	if (f->equal)
 		return 0;

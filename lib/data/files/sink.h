@@ -74,6 +74,12 @@ void sink_replace_symlinks(struct sink *);
  * file at the output's path, do not write the output. @fd: the file, which the caller keeps open
  * until sink_free; -1: it is not open. */
 void sink_leave_own(struct sink *, int file, const struct stat *is, int fd);
+/* Before sink_open: the file for stdout ("-") stays in memory. */
+struct sink_capture {
+	uint64_t bytes; /* how many it must have without its head; UINT64_MAX: any number */
+	int fd;         /* set by sink_open: the file, which the caller closes; else it stays -1 */
+};
+void sink_capture(struct sink *, struct sink_capture *);
 /* Before sink_open: write the files to parts (part.h), which stay if they are not committed. */
 void sink_resume(struct sink *);
 /* Before sink_open: open the file's part, to read it: a descriptor, which the sink closes; -1:

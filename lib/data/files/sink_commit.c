@@ -89,7 +89,7 @@ int sink_seal(struct sink *s, struct err *err)
 {
 	for (int i = 0; i < s->nfiles; i++) {
 		struct sink_file *f = &s->files[i];
-		if (f->is_stdout && !stdout_is_read())
+		if (f->is_stdout && !s->capture && !stdout_is_read())
 			return err_set(err, ERR_OUTPUT, "stdout: its reader has gone");
 		if (offload_stopped(err) || (f->packed && !f->dropped && pack(f, err)) ||
 		    (sink_places(f) && seal_file(s, f, err)))
@@ -116,7 +116,7 @@ static int place_all(struct sink *s, struct err *err)
 		if (sink_places(&s->files[i]) && outfile_place(&s->files[i].out, err))
 			return -1;
 	for (int i = 0; i < s->nfiles; i++)
-		if (s->files[i].is_stdout && copy_to_stdout(&s->files[i], err))
+		if (s->files[i].is_stdout && !s->capture && copy_to_stdout(&s->files[i], err))
 			return -1;
 	return 0;
 }

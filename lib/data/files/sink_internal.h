@@ -94,12 +94,13 @@ struct sink_file {
 
 struct sink {
 	bool sync, force, committed;
-	bool resume;              /* sink_resume */
-	bool symlinks;            /* sink_replace_symlinks */
-	bool deferred;            /* sink_defer */
-	bool awaits;              /* sink_await_clones */
-	bool complete;            /* sink_commit has placed all files */
-	_Atomic uint64_t written; /* by sink_pwrite */
+	bool resume;                  /* sink_resume */
+	struct sink_capture *capture; /* sink_capture; NULL: stdout is stdout */
+	bool symlinks;                /* sink_replace_symlinks */
+	bool deferred;                /* sink_defer */
+	bool awaits;                  /* sink_await_clones */
+	bool complete;                /* sink_commit has placed all files */
+	_Atomic uint64_t written;     /* by sink_pwrite */
 	struct sink_file *files;
 	int nfiles;
 	struct sink_folder *folders; /* folders to create, in this order */
