@@ -14,6 +14,7 @@
 #include "lib/base/version.h"
 #include "lib/coll/coll.h"
 #include "lib/coll/files/memory_array.h"
+#include "lib/coll/progress_calls.h"
 #include "lib/coll/request/setting.h"
 
 /* A string that the job keeps. */
@@ -24,7 +25,9 @@ struct text {
 
 struct collctl {
 	struct coll_request request;
-	struct coll_observer observer;
+	collctl_note *note;
+	void *note_ctx;
+	struct progress_calls progress;
 	struct coll_result result;
 	struct text *texts;
 	char **inputs;
@@ -314,7 +317,14 @@ void collctl_use_environment(collctl *c)
 
 void collctl_notes(collctl *c, collctl_note *note, void *ctx)
 {
-	c->observer = (struct coll_observer){.note = note, .ctx = ctx};
+	c->note = note;
+	c->note_ctx = ctx;
+}
+
+void collctl_progress(collctl *c, collctl_progress_fn *progress, void *ctx)
+{
+	c->progress.fn = progress;
+	c->progress.ctx = ctx;
 }
 
 /* ---- the job ---- */
@@ -343,8 +353,27 @@ static void take_variables(collctl *c)
 	take(c, s->rendezvous || s->hostfile || s->size == 1, "rendezvous", "COLLCTL_RENDEZVOUS");
 }
 
+static void on_note(void *ctx, int level, int rank, const char *text)
+{
+	const collctl *c = ctx;
+	if (c->note)
+		c->note(c->note_ctx, level, rank, text);
+}
+
+static void on_opened(void *ctx, struct job *job)
+{
+	progress_calls_open(&((collctl *)ctx)->progress, job);
+}
+
+static void on_moving(void *ctx, uint64_t bytes, const struct coll *coll)
+{
+	progress_calls_move(&((collctl *)ctx)->progress, bytes, coll);
+}
+
 int collctl_run(collctl *c)
 {
+	const struct coll_observer observer = {
+	        .note = on_note, .opened = on_opened, .moving = on_moving, .ctx = c};
 	begin_call(c);
 	if (c->ran) {
 		err_set(&c->result.err, ERR_USAGE, "the job has run already");
@@ -355,7 +384,8 @@ int collctl_run(collctl *c)
 	c->request.ninputs = c->ninputs;
 	take_variables(c);
 	if (!c->result.err.code)
-		coll_run(&c->request, &c->observer, &c->result);
+		coll_run(&c->request, &observer, &c->result);
+	progress_calls_end(&c->progress);
 	if (!c->result.err.code)
 		take_output(c);
 	close_inputs(c);

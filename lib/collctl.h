@@ -111,6 +111,15 @@ COLLCTL_API void collctl_use_environment(collctl *);
 typedef void collctl_note(void *ctx, int level, int rank, const char *text);
 COLLCTL_API void collctl_notes(collctl *, collctl_note *note, void *ctx);
 
+/* Call @progress while the job runs, on the thread of collctl_run: when it begins to join, when
+ * data start to move, at the end, and some five times a second meanwhile. @phase, valid during the
+ * call: "join", "connect", "run" or "commit". @done of @total bytes of this rank's inputs and
+ * outputs are read, exchanged and written; 0 of 0: not known. @seconds_left: negative: not known.
+ */
+typedef void collctl_progress_fn(void *ctx, const char *phase, uint64_t done, uint64_t total,
+                                 double seconds_left);
+COLLCTL_API void collctl_progress(collctl *, collctl_progress_fn *progress, void *ctx);
+
 /* Run the job; a second call fails (COLLCTL_USAGE). Returns 0 or a code. Blocks until the job has
  * ended. */
 COLLCTL_API int collctl_run(collctl *);

@@ -24,9 +24,9 @@ Settings are keyword arguments with the names of the command's long options, `se
 for those that take several. The functions read the variables of launchers (mpirun, srun, torchrun, `collctl run`) and
 COLLCTL_SECRET, as the command does, unless `environment=False`; arguments have priority.
 
-A job runs without the interpreter's lock, so that other threads run meanwhile. KeyboardInterrupt cancels it. What
-`notes` names is called in the calling thread; an exception there cancels the job, too, and is raised. Without it, notes go
-to the logger "collctl".
+A job runs without the interpreter's lock, so that other threads run meanwhile. KeyboardInterrupt cancels it. The
+functions `notes` and `progress` are called in the calling thread; an exception there cancels the job, too, and is raised.
+Without `notes`, remarks go to the logger "collctl".
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ from ._errors import (
     StalledError,
     UsageError,
 )
-from ._job import Note
+from ._job import Note, Progress
 from ._program import program
 from ._results import Check, Info, Link, Result, Tensor, Verified
 
@@ -91,6 +91,7 @@ __all__ = [
     "Info",
     "Link",
     "Note",
+    "Progress",
     "Result",
     "Tensor",
     "Verified",

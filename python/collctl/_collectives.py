@@ -7,7 +7,7 @@ from typing import Any, Callable, List, Optional, Sequence, Union
 
 from ._arrays import Memory
 from ._errors import Error, UsageError
-from ._job import Job, Note
+from ._job import Job, Note, Progress
 from ._program import ask
 from ._results import Check, Info, Result, Verified, check_of, info_of, verified_of
 from ._settings import Path, Setting
@@ -17,6 +17,7 @@ Inputs = Union[None, Input, Sequence[Input]]
 Output = Union[None, Path, Sequence[Path], Any]
 Paths = Union[Path, Sequence[Path]]
 Notes = Optional[Callable[[Note], None]]
+OnProgress = Optional[Callable[[Progress], None]]
 
 
 def _listed(values: Any) -> List[Any]:
@@ -35,7 +36,14 @@ def _wants_array(inputs: List[Any]) -> bool:
 
 
 def _run(
-    command: str, inputs: Inputs, output: Output, in_place: bool, notes: Notes, environment: bool, **settings: Setting
+    command: str,
+    inputs: Inputs,
+    output: Output,
+    in_place: bool,
+    notes: Notes,
+    progress: OnProgress,
+    environment: bool,
+    **settings: Setting,
 ) -> Result:
     job = Job(command, environment)
     given = _listed(inputs)
@@ -56,7 +64,7 @@ def _run(
     else:
         for path in outputs:
             job.output(path)
-    job.run(notes)
+    job.run(notes, progress)
     array = job.array() if kept else None
     return job.result(command, tuple(outputs) if array is None else (array,))
 
@@ -70,11 +78,14 @@ def allreduce(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """Reduce the inputs of all ranks; all ranks get the result. `op` is "sum" (the default), "avg", "max", ..."""
-    return _run("allreduce", inputs, output, in_place, notes, environment, op=op, rank=rank, size=size, **settings)
+    return _run(
+        "allreduce", inputs, output, in_place, notes, progress, environment, op=op, rank=rank, size=size, **settings
+    )
 
 
 def reduce(
@@ -87,12 +98,24 @@ def reduce(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """Reduce the inputs of all ranks; `root` (0, or a host's name) gets the result."""
     return _run(
-        "reduce", inputs, output, in_place, notes, environment, op=op, root=root, rank=rank, size=size, **settings
+        "reduce",
+        inputs,
+        output,
+        in_place,
+        notes,
+        progress,
+        environment,
+        op=op,
+        root=root,
+        rank=rank,
+        size=size,
+        **settings,
     )
 
 
@@ -106,6 +129,7 @@ def reduce_scatter(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
@@ -116,6 +140,7 @@ def reduce_scatter(
         output,
         in_place,
         notes,
+        progress,
         environment,
         op=op,
         counts=counts,
@@ -134,11 +159,14 @@ def broadcast(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """All ranks get the input of `root`: an array, tensors, or with `raw_file=True` any file or folder."""
-    return _run("broadcast", inputs, output, in_place, notes, environment, root=root, rank=rank, size=size, **settings)
+    return _run(
+        "broadcast", inputs, output, in_place, notes, progress, environment, root=root, rank=rank, size=size, **settings
+    )
 
 
 def scatter(
@@ -151,6 +179,7 @@ def scatter(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
@@ -161,6 +190,7 @@ def scatter(
         output,
         in_place,
         notes,
+        progress,
         environment,
         root=root,
         counts=counts,
@@ -179,11 +209,14 @@ def gather(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """`root` gets the inputs of all ranks, one after the other along axis 0."""
-    return _run("gather", inputs, output, in_place, notes, environment, root=root, rank=rank, size=size, **settings)
+    return _run(
+        "gather", inputs, output, in_place, notes, progress, environment, root=root, rank=rank, size=size, **settings
+    )
 
 
 def allgather(
@@ -194,11 +227,12 @@ def allgather(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """All ranks get the inputs of all ranks, one after the other along axis 0."""
-    return _run("allgather", inputs, output, in_place, notes, environment, rank=rank, size=size, **settings)
+    return _run("allgather", inputs, output, in_place, notes, progress, environment, rank=rank, size=size, **settings)
 
 
 def alltoall(
@@ -210,12 +244,23 @@ def alltoall(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """Rank r gets the r-th part of each rank's input along axis 0."""
     return _run(
-        "alltoall", inputs, output, in_place, notes, environment, counts=counts, rank=rank, size=size, **settings
+        "alltoall",
+        inputs,
+        output,
+        in_place,
+        notes,
+        progress,
+        environment,
+        counts=counts,
+        rank=rank,
+        size=size,
+        **settings,
     )
 
 
@@ -228,11 +273,12 @@ def scan(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """Rank r gets the reduction of the inputs of ranks 0 to r."""
-    return _run("scan", inputs, output, in_place, notes, environment, op=op, rank=rank, size=size, **settings)
+    return _run("scan", inputs, output, in_place, notes, progress, environment, op=op, rank=rank, size=size, **settings)
 
 
 def exscan(
@@ -244,11 +290,14 @@ def exscan(
     size: Optional[int] = None,
     in_place: bool = False,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """Rank r gets the reduction of the inputs of ranks 0 to r - 1; rank 0 the identity of the operation."""
-    return _run("exscan", inputs, output, in_place, notes, environment, op=op, rank=rank, size=size, **settings)
+    return _run(
+        "exscan", inputs, output, in_place, notes, progress, environment, op=op, rank=rank, size=size, **settings
+    )
 
 
 def exchange(
@@ -258,11 +307,14 @@ def exchange(
     rank: Union[int, str, None] = None,
     size: Optional[int] = None,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """Exchange the input with `steps` partners, at distances 1, 2, 4 ..., to time the pattern. There is no output."""
-    return _run("exchange", inputs, (), False, notes, environment, steps=steps, rank=rank, size=size, **settings)
+    return _run(
+        "exchange", inputs, (), False, notes, progress, environment, steps=steps, rank=rank, size=size, **settings
+    )
 
 
 def barrier(
@@ -270,11 +322,12 @@ def barrier(
     rank: Union[int, str, None] = None,
     size: Optional[int] = None,
     notes: Notes = None,
+    progress: OnProgress = None,
     environment: bool = True,
     **settings: Setting,
 ) -> Result:
     """Wait until all ranks have called it. The exception says which are missing."""
-    return _run("barrier", None, (), False, notes, environment, rank=rank, size=size, **settings)
+    return _run("barrier", None, (), False, notes, progress, environment, rank=rank, size=size, **settings)
 
 
 def verify(

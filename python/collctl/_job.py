@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 
 from ._arrays import Memory, array_of
 from ._errors import Error, ResourceError, UsageError, error_of
-from ._library import IN_PLACE, NOTE, library
+from ._library import IN_PLACE, NOTE, PROGRESS, library
 from ._results import Result
 from ._settings import settings_of
 
@@ -31,6 +31,21 @@ class Note:
     level: int
     rank: Optional[int]
     text: str
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is.
+
+    phase          join, connect, run or commit
+    done, total    bytes of this rank's inputs and outputs that are through all stages; 0: not known
+    seconds_left   None: not known
+    """
+
+    phase: str
+    done: int
+    total: int
+    seconds_left: Optional[float]
 
 
 def log_note(note: Note) -> None:
@@ -101,17 +116,24 @@ class Job:
         name = (dtype.value or b"").decode()
         return array_of(data.value or 0, nbytes.value, name, tuple(shape[: ndim.value]), self)
 
-    def run(self, notes: Optional[Callable[[Note], None]]) -> None:
-        """Run the job on a thread, and call the functions for notes on this one meanwhile.
+    def run(self, notes: Optional[Callable[[Note], None]], progress: Optional[Callable[[Progress], None]]) -> None:
+        """Run the job on a thread, and call the functions for notes and progress on this one meanwhile.
 
         An exception of theirs, and KeyboardInterrupt, cancels the job, and is raised when the job has ended."""
-        notes = notes or log_note
+        on_note = notes or log_note
         events: SimpleQueue[Any] = SimpleQueue()
+
+        def noted(_: Any, level: int, rank: int, text: bytes) -> None:
+            events.put((on_note, Note(level, rank if rank >= 0 else None, _named(text))))
+
+        def moved(_: Any, phase: bytes, done: int, total: int, left: float) -> None:
+            events.put((progress, Progress(phase.decode(), done, total, left if left >= 0 else None)))
+
         # Kept with the job: a second KeyboardInterrupt leaves it behind on its thread.
-        self._noted = NOTE(
-            lambda _, level, rank, text: events.put((notes, Note(level, rank if rank >= 0 else None, _named(text))))
-        )
-        library.collctl_notes(self._handle, self._noted, None)
+        self._called = NOTE(noted), PROGRESS(moved)
+        library.collctl_notes(self._handle, self._called[0], None)
+        if progress:
+            library.collctl_progress(self._handle, self._called[1], None)
 
         def work() -> None:
             events.put((None, library.collctl_run(self._handle)))

@@ -10,6 +10,7 @@ NAME = "libcollctl.so.0"
 
 IN_PLACE = 1  # COLLCTL_IN_PLACE
 NOTE = CFUNCTYPE(None, c_void_p, c_int, c_int, c_char_p)
+PROGRESS = CFUNCTYPE(None, c_void_p, c_char_p, c_uint64, c_uint64, c_double)
 
 
 def _open() -> CDLL:
@@ -49,6 +50,7 @@ _FUNCTIONS = {
     ),
     "use_environment": (None, c_void_p),
     "notes": (None, c_void_p, NOTE, c_void_p),
+    "progress": (None, c_void_p, PROGRESS, c_void_p),
     "run": (c_int, c_void_p),
     "cancel": (None, c_void_p),
     "message": (c_char_p, c_void_p),

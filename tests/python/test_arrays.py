@@ -85,7 +85,10 @@ def test_what_has_the_buffer_protocol(here):
     with pytest.raises(collctl.UsageError, match="2 bytes, the elements"):
         collctl.allreduce(b"abcd", dtype="bf16", **ALONE)
     assert bytes(collctl.broadcast(b"abc", **ALONE).output) == b"abc"
-    assert collctl.broadcast(array.array("d", [1, 2]), backing[:0] or bytearray(16), **ALONE).output[:8] == b"\0" * 6 + b"\xf0?"
+    assert (
+        collctl.broadcast(array.array("d", [1, 2]), backing[:0] or bytearray(16), **ALONE).output[:8]
+        == b"\0" * 6 + b"\xf0?"
+    )
     target = memoryview(backing)[:4]
     collctl.broadcast(b"wxyz", target, **ALONE)
     assert backing == b"wxyz\0\0\0\0"

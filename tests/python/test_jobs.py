@@ -166,6 +166,19 @@ def test_an_exception_of_a_callback_cancels():
     assert notes[0].level == 0 and len(notes) == 1
 
 
+def test_progress():
+    seen = []
+    collctl.broadcast(np.ones(1 << 16), progress=seen.append, **ALONE)
+    assert (seen[0].phase, seen[-1].phase) == ("join", "commit") and seen[-1].done == seen[-1].total > 0, seen
+    assert [p.done for p in seen] == sorted(p.done for p in seen)
+
+    def stop(progress):
+        raise LookupError(progress.phase)
+
+    with pytest.raises(LookupError, match="join"):
+        collctl.barrier(progress=stop, **ALONE)
+
+
 def test_notes_go_to_the_logger(caplog, here):
     caplog.set_level("DEBUG", logger="collctl")
     np.save("a.npy", np.zeros(3, "f4"))
