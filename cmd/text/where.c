@@ -231,12 +231,13 @@ static void print_wait(const struct coll_result *r, const struct coll_request *q
 {
 	const struct workload *w = &r->busiest;
 	const char *advice = has_busiest(r) ? advice_on(w->on, w->rank, r, q) : "";
-	char head[160];
+	const int peer = slowest_peer(r);
+	char head[160], mostly[40] = "";
 
-	snprintf(head, sizeof head,
-	         "rank %d: limit: %s, mostly for rank %d, %.0f %% of the "
-	         "time",
-	         r->rank, resources[waited].text, slowest_peer(r), 100 * part);
+	if (peer >= 0)
+		snprintf(mostly, sizeof mostly, ", mostly for rank %d", peer);
+	snprintf(head, sizeof head, "rank %d: limit: %s%s, %.0f %% of the time", r->rank,
+	         resources[waited].text, mostly, 100 * part);
 	if (has_busiest(r))
 		report_note("%s; rank %d worked longest, mostly %s%s%s", head, w->rank,
 		            resources[w->on].text, *advice ? ": " : "", advice);

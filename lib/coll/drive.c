@@ -1,8 +1,10 @@
 #include "lib/coll/drive.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/exec/budget.h"
 
@@ -244,10 +246,16 @@ static int run_session(struct drive *d, struct err *err)
 	d->complete = d->conf.first;
 	if (job_goes_back(d->job) || run(d, err) < 0)
 		return -1;
-	return d->back ? job_await_moved(d->job, err) : 0;
+	if (!d->back)
+		return 0;
+	const int64_t from = clock_ns();
+	const int ret = job_await_moved(d->job, err);
+	d->times.ns[SPENT_RECV] += (clock_ns() - from) * d->times.threads; /* of other ranks */
+	return ret;
 }
 
-/* What has moved in a session that is over counts as sent, but only what is complete as moved. */
+/* What has moved in a session that is over counts as sent, but only what is complete as moved. The
+ * times are those of the last one. */
 static void count_session(struct drive *d)
 {
 	uint64_t windows = 0;
@@ -266,6 +274,8 @@ static void count_session(struct drive *d)
 		        (uint64_t)((unsigned __int128)all * d->conf.first / windows);
 	}
 	d->stats = (struct exec_stats){0};
+	memset(d->times.peers, 0, (size_t)d->conf.vectors[0].args.size * sizeof *d->times.peers);
+	d->times = (struct exec_times){.peers = d->times.peers};
 }
 
 /* The session has ended with *err. True: a new one begins. */
