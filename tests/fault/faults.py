@@ -561,12 +561,17 @@ class Input(Fault):
             c.save(other, now)
             path, other = (os.path.join(p, "0.safetensors") for p in (path, other))
             now = {n: now[n] if n in ("a", "b.x") else x for n, x in c.data(v).items()}
+        elif c.form == "tree":
+            c.save(other, now)
+            name = self.rng.choice(list(now))
+            path, other = (os.path.join(p, name) for p in (path, other))
+            now = {**c.data(v), name: now[name] if self.what != "truncated" else c.data(v)[name][: os.path.getsize(path) // 2]}
         elif self.what == "truncated":
             if c.form == "file":
                 now = c.data(v)[: os.path.getsize(path) // 2]
         else:
             c.save(other, now)
-        if self.what != "truncated" or c.form == "file":
+        if self.what != "truncated" or c.form in ("file", "tree"):
             c.worlds.append(c.results(v, now))
 
         def strike():
