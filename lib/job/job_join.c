@@ -339,8 +339,9 @@ static int nobody_there(struct job *j, const char *last, struct err *err)
 		return err_set(err, ERR_RENDEZVOUS, "%s",
 		               joined_missing(&j->said.joined, text, sizeof text));
 	return err_rank(err, ERR_RENDEZVOUS, j->coordinator,
-	                "%s within %g s (--join-timeout): %s%s%s%s", what,
-	                (double)j->conf.settings->join_timeout / 1e9, trouble,
+	                "%s within %g s (--join-timeout)%s%s%s%s%s", what,
+	                (double)j->conf.settings->join_timeout / 1e9,
+	                trouble[0] || last[0] ? ": " : "", trouble,
 	                trouble[0] && last[0] ? "; " : "", last, name_hint(j, hint, sizeof hint));
 }
 
