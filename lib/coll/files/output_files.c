@@ -54,13 +54,13 @@ static char *beside_folder(const char *path, struct err *err)
 	return index ? path_folder(path, err) : err_strdup(path, "a path", err);
 }
 
-/* Add the file beside the tensors number @f to @folder. */
 /* If the output is the input @in, do not write it. */
 static void leave_file(const struct collective *c, int file, const struct dataset_file *in)
 {
 	sink_leave_own(c->transfer.sink, file, &in->was, in->fd);
 }
 
+/* Add the file beside the tensors number @f to @folder. */
 static int name_one_beside(struct collective *c, const char *folder, int copy, int f,
                            struct err *err)
 {
@@ -568,27 +568,37 @@ int files_map_outputs(struct collective *c, struct err *err)
 	return 0;
 }
 
-/* Refuse an output in the folder of a distributed checkpoint that is an input: it would be read
- * with it from then on. */
-static int check_beside_pieces(const struct collective *c, struct err *err)
+/* Refuse an output in the folder @in of the input @d. */
+static int check_not_in(const struct sink *s, const struct dataset *d, const struct stat *in,
+                        struct err *err)
 {
-	const struct transfer *t = &c->transfer;
-	struct stat folder, in;
-	for (int f = 0; t->sink && f < sink_files(t->sink); f++) {
-		char *path = path_folder(sink_path(t->sink, f), err);
-		const bool known = path && stat(path, &folder) == 0;
+	struct stat folder;
+	for (int f = 0; f < sink_files(s); f++) {
+		char *path = path_folder(sink_path(s, f), err);
+		const bool same = path && stat(path, &folder) == 0 && in->st_dev == folder.st_dev &&
+		                  in->st_ino == folder.st_ino;
 		free(path);
 		if (!path)
 			return -1;
-		for (int k = 0; known && k < t->ninputs; k++) {
-			const struct dataset *d = &t->inputs[k];
-			if (d->format == &format_dcp && stat(d->path, &in) == 0 &&
-			    in.st_dev == folder.st_dev && in.st_ino == folder.st_ino)
-				return err_set(err, ERR_USAGE,
-				               "%s: would be read as a part of its input, %s: name "
-				               "another folder",
-				               sink_path(t->sink, f), d->path);
-		}
+		if (same)
+			return err_set(err, ERR_USAGE,
+			               "%s: would be read as a part of its input, %s: name another "
+			               "folder",
+			               sink_path(s, f), d->path);
+	}
+	return 0;
+}
+
+/* Refuse an output in the folder of a distributed checkpoint that is an input: it would be read
+ * with it from then on. */
+static int check_beside_pieces(const struct transfer *t, struct err *err)
+{
+	struct stat in;
+	for (int k = 0; t->sink && k < t->ninputs; k++) {
+		const struct dataset *d = &t->inputs[k];
+		if (d->format == &format_dcp && stat(d->path, &in) == 0 &&
+		    check_not_in(t->sink, d, &in, err) < 0)
+			return -1;
 	}
 	return 0;
 }
@@ -602,7 +612,8 @@ int files_name_outputs(struct collective *c, struct err *err)
 		return -1;
 	if (c->transfer.selected)
 		place_selected(c);
-	else if (name_all(c, err) < 0 || outer_name(c, err) < 0 || check_beside_pieces(c, err) < 0)
+	else if (name_all(c, err) < 0 || outer_name(c, err) < 0 ||
+	         check_beside_pieces(&c->transfer, err) < 0)
 		return -1;
 	return 0;
 }

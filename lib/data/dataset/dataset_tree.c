@@ -1,8 +1,7 @@
-/* A folder of any files: finds all files and folders in it. Large files are opened, and stay open;
- * of small ones there may be more than descriptors. */
+/* A folder of any files: finds all files and folders in it. Large files are opened when all are
+ * known, and stay open; of small ones there may be more than descriptors. */
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,8 +17,7 @@
 #include "lib/data/files/outfile.h"
 #include "lib/data/files/part.h"
 
-/* O_NONBLOCK: a FIFO that has replaced the file meanwhile must not block. */
-#define ENTRY (O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+#define FOLDER (O_RDONLY | O_DIRECTORY | O_CLOEXEC)
 
 #define SMALL (64u << 10) /* bytes */
 
@@ -98,17 +96,11 @@ static int add_folder(struct dataset *d, int fd, const char *name, struct err *e
 	return 0;
 }
 
-static bool is_small(const struct stat *st)
+/* Add the file as @name of the tree. */
+static int add_file(struct dataset *d, const char *path, const struct stat *was, const char *name,
+                    struct err *err)
 {
-	return S_ISREG(st->st_mode) && st->st_size <= SMALL;
-}
-
-/* Add the file as @name of the tree: @fd, which it takes, or -1: with the attributes @was. */
-static int add_file(struct dataset *d, int fd, const char *path, const struct stat *was,
-                    const char *name, struct err *err)
-{
-	int file = fd < 0 ? dataset_add_closed(d, path, was, err)
-	                  : dataset_add_file(d, fd, path, false, err);
+	int file = dataset_add_closed(d, path, was, err);
 	char *copy = file < 0 ? NULL : err_strdup(name, "a path", err);
 	if (!copy)
 		return -1;
@@ -174,18 +166,13 @@ static int take(struct tree *t, int parent, const char *entry, const char *name,
 	} else if (reason_to_skip(&st)) {
 		t->source->skip(t->source->ctx, path, reason_to_skip(&st));
 		ret = 0;
-	} else if (is_small(&st)) {
+	} else if (S_ISDIR(st.st_mode)) {
+		const int fd = io_retry(openat(parent, entry, FOLDER | O_NOFOLLOW));
+		ret = fd < 0 ? open_error(path, err) : walk(t, fd, name, err);
+	} else {
 		ret = faccessat(parent, entry, R_OK, AT_EACCESS)
 		              ? open_error(path, err)
-		              : add_file(t->dataset, -1, path, &st, name, err);
-	} else {
-		int fd = io_retry(openat(parent, entry, ENTRY));
-		if (fd < 0)
-			open_error(path, err);
-		else if (S_ISDIR(st.st_mode))
-			ret = walk(t, fd, name, err);
-		else
-			ret = add_file(t->dataset, fd, path, NULL, name, err);
+		              : add_file(t->dataset, path, &st, name, err);
 	}
 	free(path);
 	return ret;
@@ -225,28 +212,26 @@ static int walk(struct tree *t, int fd, const char *name, struct err *err)
 	return ret;
 }
 
-/* Check the number of descriptors: large files stay open, a folder while its contents are opened.
- * An entry that cannot be counted gives an error when it is opened. */
-static int need_files(const struct dataset *d, struct err *err)
+static bool is_small(const struct dataset_file *f)
 {
-	char *const paths[] = {d->path, NULL};
-	FTS *all = fts_open(paths, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, NULL);
-	int files = 0, depth = 0;
+	return f->size <= SMALL;
+}
+
+static int open_large(struct dataset *d, struct err *err)
+{
 	char what[512];
-	if (!all)
-		return err_nomem(err, "the names in a folder", 0);
-	for (FTSENT *e; (e = fts_read(all));) {
-		const char *name = e->fts_path + strlen(d->path);
-		name += strspn(name, "/");
-		if (e->fts_info == FTS_D && *name && is_excluded(d, name, true, NULL))
-			fts_set(all, e, FTS_SKIP);
-		files += e->fts_info == FTS_F && !is_small(e->fts_statp) &&
-		         is_included(d, name, false, NULL) && !is_excluded(d, name, false, NULL);
-		depth = e->fts_level > depth ? e->fts_level : depth;
-	}
-	fts_close(all);
+	int files = 0;
+	for (int i = 0; i < d->nfiles; i++)
+		files += !is_small(&d->files[i]);
 	snprintf(what, sizeof what, "the %d files of %.400s", files, d->path);
-	return need_descriptors(files + depth + SPARE_DESCRIPTORS, what, err);
+	if (need_descriptors(files + SPARE_DESCRIPTORS, what, err))
+		return -1;
+	for (int i = 0; i < d->nfiles; i++) {
+		struct dataset_file *f = &d->files[i];
+		if (!is_small(f) && (f->fd = dataset_file_open(f, err)) < 0)
+			return -1;
+	}
+	return 0;
 }
 
 static int by_name(const void *a, const void *b)
@@ -270,7 +255,7 @@ static int by_link_name(const void *a, const void *b)
 int dataset_open_tree(struct dataset *d, const struct dataset_source *source, struct err *err)
 {
 	struct tree t = {d, source, NULL};
-	int fd = io_retry(open(d->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	int fd = io_retry(open(d->path, FOLDER));
 	d->tree = true;
 	d->keeps_links = source->links;
 	if (source->names)
@@ -279,14 +264,15 @@ int dataset_open_tree(struct dataset *d, const struct dataset_source *source, st
 		return open_error(d->path, err);
 	t.used = err_calloc((size_t)d->names.ninclude + (size_t)d->names.nexclude + 1,
 	                    sizeof *t.used, "the patterns", err);
-	if (!t.used || need_files(d, err)) {
-		free(t.used);
+	if (!t.used) {
 		close(fd);
 		return -1;
 	}
 	int ret = walk(&t, fd, "", err);
 	if (ret == 0)
 		ret = check_used(&t, err);
+	if (ret == 0)
+		ret = open_large(d, err);
 	free(t.used);
 	if (ret < 0)
 		return -1;
@@ -336,7 +322,7 @@ static bool holds_files(const struct dataset *d, int fd, const char *entry)
 	struct dirent **list = NULL;
 	struct stat st;
 	bool any = false;
-	const int in = io_retry(openat(fd, entry, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+	const int in = io_retry(openat(fd, entry, FOLDER | O_NOFOLLOW));
 	const int n = in < 0 ? 0 : scandirat(in, ".", &list, is_entry, NULL);
 	for (int i = 0; i < n; i++) {
 		any |= fstatat(in, list[i]->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
@@ -349,20 +335,21 @@ static bool holds_files(const struct dataset *d, int fd, const char *entry)
 	return any;
 }
 
-/* Has @entry of the folder @fd, which is @name of the tree, appeared? A listed file that is gone is
- * looked for by its name. */
+/* Has @entry of the folder @fd, which is @name of the tree, appeared? A listed file that is gone,
+ * or is another, is found by its name. */
 static int look_at(const struct dataset *d, int fd, const char *entry, const char *name,
                    struct err *err)
 {
 	struct stat st;
+	if (find_file(d, name))
+		return 0;
 	if (fstatat(fd, entry, &st, AT_SYMLINK_NOFOLLOW) || is_skipped(d, fd, entry, name, &st))
 		return 0;
 	const bool folder = S_ISDIR(st.st_mode);
 	if (is_excluded(d, name, folder, NULL) || !is_included(d, name, folder, NULL))
 		return 0;
-	if (folder                ? find_folder(d, name) || !holds_files(d, fd, entry)
-	    : S_ISLNK(st.st_mode) ? find_link(d, name) != NULL
-	                          : find_file(d, name) != NULL)
+	if (folder ? find_folder(d, name) || !holds_files(d, fd, entry)
+	           : S_ISLNK(st.st_mode) && find_link(d, name))
 		return 0;
 	char *path = path_join(d->path, name, err);
 	if (path)
@@ -375,7 +362,7 @@ static int look_into(const struct dataset *d, const struct dataset_folder *f, st
 {
 	char *path = path_join(d->path, f->name, err);
 	struct dirent **list = NULL;
-	const int fd = path ? io_retry(open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)) : -1;
+	const int fd = path ? io_retry(open(path, FOLDER)) : -1;
 	const int n = fd < 0 ? -1 : scandirat(fd, ".", &list, is_entry, entry_by_bytes);
 	int ret = path ? 0 : -1;
 	if (path && n < 0)

@@ -140,14 +140,16 @@ static bool replaces_link(const struct outfile *f)
 }
 
 /* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
-int outfile_check_target(const struct outfile *f, int *mode, struct err *err)
+int outfile_check_target(struct outfile *f, int *mode, struct err *err)
 {
 	struct stat st;
 	*mode = -1;
+	f->absent = false;
 	if (!f->shared && check_attributes(f, "", err))
 		return -1;
 	if (fstatat(f->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW)) {
-		if (errno == ENOENT)
+		f->absent = errno == ENOENT;
+		if (f->absent)
 			return 0;
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
 	}
@@ -224,10 +226,12 @@ static void drop_name(char **name)
 	*name = NULL;
 }
 
-/* The same of links, and of files that are not open, which have no lock themselves. */
+/* The same of links, and of files that are not open, which have no lock themselves. Who shares the
+ * descriptor of the folder comes after its owner, which has locked it. */
 static void lock_folder(const struct outfile *f)
 {
-	io_retry(flock(f->dirfd, LOCK_SH | LOCK_NB));
+	if (!f->shared)
+		io_retry(flock(f->dirfd, LOCK_SH | LOCK_NB));
 }
 
 int outfile_make_temp(struct outfile *f, char **name, outfile_make *make, void *ctx,
@@ -270,9 +274,9 @@ int outfile_link_to(struct outfile *f, int dir, const char *from, int flags, cha
 static int make_file(struct outfile *f, const char *name, void *ctx)
 {
 	(void)ctx;
-	/* Nobody else may open it before it gets its permissions. */
+	/* Nobody else may open it who may not in the end. */
 	f->fd = openat(f->dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-	               f->has_mode ? 0600 : 0666);
+	               f->has_mode ? f->mode : 0666);
 	return f->fd < 0 ? -1 : 0;
 }
 
@@ -285,7 +289,8 @@ int outfile_open_named(struct outfile *f, struct err *err)
 		errno = error;
 		return create_error(f, err);
 	}
-	lock_temp(f);
+	if (!f->staged) /* which is closed soon */
+		lock_temp(f);
 	return 0;
 }
 
@@ -864,6 +869,8 @@ void outfile_share_folder(struct outfile *f, const struct outfile *with)
 
 int outfile_keep(struct outfile *f, struct err *err)
 {
+	if (f->absent)
+		return 0;
 	int error = outfile_link_to(f, f->dirfd, f->name, 0, &f->kept, err);
 	f->absent = error == ENOENT;
 	switch (error) {

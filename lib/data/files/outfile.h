@@ -37,7 +37,7 @@ struct outfile {
 	bool below;            /* outfile_open_below: no link is followed */
 	const char *points_to; /* of a symbolic link (outfile_open_link); NULL: it is a file */
 	bool shared;           /* dirfd belongs to another outfile */
-	bool absent;           /* outfile_keep found nothing to replace */
+	bool absent; /* there is nothing to replace, or was not when it was last examined */
 	bool committed;
 	bool unallocated; /* the file system has not allocated its bytes: room.h says whether it has
 	                     room for them */

@@ -13,7 +13,7 @@ int outfile_find_target(struct outfile *f, const char *path, size_t top, uint64_
 int outfile_find_beside(struct outfile *f, const char *path, uint64_t size, bool sync, bool force,
                         const struct outfile *beside, struct err *err);
 /* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
-int outfile_check_target(const struct outfile *f, int *mode, struct err *err);
+int outfile_check_target(struct outfile *f, int *mode, struct err *err);
 /* Check that files may be created in the folder. */
 int outfile_check_folder(const struct outfile *f, struct err *err);
 /* Once the file has a temporary name: check the target again, and that a rename is possible. */

@@ -29,14 +29,15 @@ static int fill(struct outfile *f, const void *data, const struct timespec *modi
 	struct stat st;
 	if (pwrite_all(f->fd, data, f->size, 0) < 0)
 		return outfile_write_error(f, "cannot write", err);
-	if (f->has_mode && io_retry(fchmod(f->fd, f->mode)))
+	if (fstat(f->fd, &st))
+		return err_errno(err, ERR_OUTPUT, "%s: cannot examine what was written", f->path);
+	/* The umask may have left some out. */
+	if (f->has_mode && (st.st_mode & 07777) != f->mode && io_retry(fchmod(f->fd, f->mode)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
 	if (modified && outfile_set_time(f, *modified, err))
 		return -1;
 	if (sync && io_retry(fsync(f->fd)))
 		return outfile_write_error(f, "cannot sync to disk", err);
-	if (fstat(f->fd, &st))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot examine what was written", f->path);
 	f->device = st.st_dev;
 	f->inode = st.st_ino;
 	return 0;

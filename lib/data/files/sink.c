@@ -311,17 +311,17 @@ static bool examine(const struct sink_file *f, struct stat *st)
 	return there;
 }
 
-/* Is a file with the attributes @is at @f's path? */
-static bool is_same(const struct sink_file *f, const struct stat *is)
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-	struct stat there;
-	return examine(f, &there) && is->st_dev == there.st_dev && is->st_ino == there.st_ino;
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 void sink_leave_own(struct sink *s, int file, const struct stat *is, int fd)
 {
 	struct sink_file *f = &s->files[file];
-	f->own = !f->is_stdout && is_same(f, is);
+	struct stat there;
+	/* sink_open and sink_check refuse a symbolic link in place of one of its folders. */
+	f->own = !f->is_stdout && lstat(f->path, &there) == 0 && is_same(is, &there);
 	f->own_fd = f->own ? fd : -1;
 }
 
@@ -505,8 +505,9 @@ static bool has_link(struct sink *s, const struct sink_file *f)
 	if (f->points_to)
 		return has_target(f);
 	const int fd = sink_keeps(&s->files[f->to]) ? sink_open_old(s, f->to, NULL) : -1;
-	struct stat st;
-	const bool same = fd >= 0 && fstat(fd, &st) == 0 && is_same(f, &st);
+	struct stat st, there;
+	const bool same =
+	        fd >= 0 && fstat(fd, &st) == 0 && examine(f, &there) && is_same(&st, &there);
 	if (fd >= 0)
 		close(fd);
 	return same;
