@@ -60,7 +60,8 @@ make_folders() {
 	assert_equal "$(<there/0/mine) $(<there/0/run.sh) $(stat -c %a there/0/a there/0/run.sh | xargs)" 'mine run 700 755'
 	# The root's own folder is left alone.
 	find n0 -printf '%p %i %C@\n' | sort >before
-	go 2 gather --raw-file 'n{rank}' -o 'n{rank}'
+	cp -r n1 other
+	go 2 bash -c '((COLLCTL_RANK)) && in=other || in=n0; exec "$0" gather --raw-file $in -o "n{rank}" "$@"' "$COLLCTL"
 	find n0 -printf '%p %i %C@\n' | sort | diff - before
 	# One rank needs no {rank}; nor does a file beside folders need one of its own.
 	go 1 gather --raw-file n0/ -o one
