@@ -523,6 +523,7 @@ int outfile_open_part(struct outfile *f, const char *path, size_t top, uint64_t 
 	if (f->temp && part < 0)
 		part = part_open(f->dirfd, f->temp, true, why);
 	if (f->temp && part >= 0) {
+		lock_folder(f); /* for links that share it */
 		if (take_part(f, part, mode, err) == 0)
 			return 0;
 	} else if (ret == 0) {
