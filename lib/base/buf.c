@@ -6,6 +6,7 @@
 
 #include "lib/base/private.h"
 #include "lib/base/text.h"
+#include "lib/base/units.h"
 
 void buf_init(struct buf *b, size_t max)
 {
@@ -110,6 +111,13 @@ uint64_t get_u64(const uint8_t *p)
 void buf_put_text(struct buf *b, const char *text)
 {
 	buf_put(b, text, strlen(text));
+}
+
+void buf_put_digits(struct buf *b, uint64_t x)
+{
+	char digits[DIGITS_MAX];
+
+	buf_put(b, digits, digits_put(digits, x));
 }
 
 void buf_put_json(struct buf *b, const char *text, size_t n)

@@ -36,6 +36,7 @@ uint8_t *buf_room(struct buf *, size_t n);
 void buf_put(struct buf *, const void *data, size_t n);
 void buf_put_text(struct buf *, const char *);               /* without length and NUL */
 void buf_put_json(struct buf *, const char *text, size_t n); /* as a JSON string, in quotes */
+void buf_put_digits(struct buf *, uint64_t);                 /* as a decimal number */
 void buf_put_u8(struct buf *, uint8_t);
 void buf_put_u16(struct buf *, uint16_t);
 void buf_put_u32(struct buf *, uint32_t);

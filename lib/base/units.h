@@ -3,6 +3,7 @@
 #define COLLCTL_BASE_UNITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #define UNITS_TEXT 32
@@ -16,6 +17,9 @@ char *latency_text(double seconds, char buf[UNITS_TEXT]);
 /* "3.2 ms", "19.7 s", "3 min 20 s", "1 h 05 min"; "over 99 h" from 100 hours on. */
 char *duration_text(double seconds, char buf[UNITS_TEXT]);
 
+/* Write the decimal digits of @x, without NUL. Returns the number of them. */
+#define DIGITS_MAX 20
+size_t digits_put(char digits[DIGITS_MAX], uint64_t x);
 /* Parse decimal digits at *p into *out, and move *p past them. False: there are none, or the number
  * exceeds 64 bits. */
 bool digits_read(const char **p, uint64_t *out);

@@ -31,10 +31,10 @@ CASES = [  # the collective, Mbit/s of each host or (up, down), bytes, the most 
     ("allreduce", (400, 400, 400, 40), 8 * MIB, 1.12),
     ("allreduce", (1000,) * 4, 128 * MIB, 1.06),
     ("allreduce", (1000,) * 4, 32 * MIB, 1.15),
-    ("broadcast", (100,) + ((20, 100),) * 3, 32 * MIB, 1.15),
-    ("broadcast", (400, 400, (40, 400), (40, 400)), 64 * MIB, 1.15),
-    ("broadcast", (200,) + ((50, 200),) * 7, 32 * MIB, 1.15),
-    ("broadcast", (400, 400, 400, 200), 32 * MIB, 1.12),
+    ("broadcast", (100,) + ((20, 100),) * 3, 32 * MIB, 1.3),
+    ("broadcast", (400, 400, (40, 400), (40, 400)), 64 * MIB, 1.6),
+    ("broadcast", (200,) + ((50, 200),) * 7, 32 * MIB, 1.25),
+    ("broadcast", (400, 400, 400, 200), 32 * MIB, 1.2),
 ]
 
 

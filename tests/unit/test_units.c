@@ -1,4 +1,6 @@
 /* Sizes and durations for people. */
+#include <string.h>
+
 #include "lib/base/units.h"
 #include "tests/unit/unit.h"
 
@@ -28,6 +30,20 @@ TEST(sizes)
 	assert_string_equal(size_text(1023, text), "1023 bytes");
 	assert_string_equal(size_text(1536, text), "1.5 KiB");
 	assert_string_equal(size_text(UINT64_MAX, text), "16.0 EiB");
+}
+
+TEST(digits)
+{
+	static const uint64_t numbers[] = {0, 7, 10, 99, 100, UINT32_MAX, UINT64_MAX};
+	for (size_t i = 0; i < LENGTH(numbers); i++) {
+		char digits[DIGITS_MAX + 1] = "";
+		const char *at = digits;
+		uint64_t read;
+		const size_t n = digits_put(digits, numbers[i]);
+		assert_int_equal(n, strlen(digits));
+		assert_true(digits_read(&at, &read) && !*at && read == numbers[i]);
+		assert_true(digits[0] != '0' || !digits[1]);
+	}
 }
 
 int main(void)

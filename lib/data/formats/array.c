@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/units.h"
+
 /* ---- shapes ---- */
 
 int array_count(struct array_info *info)
@@ -44,10 +46,17 @@ char *array_shape_text(const struct array_info *info, char buf[ARRAY_SHAPE_TEXT]
 	buf[n++] = '(';
 	/* If the product of the non-zero dimensions is below 2^63, the text is far from the limit.
 	 * A shape that array_count did not check is truncated. */
-	for (int i = 0; i < info->ndim && n < ARRAY_SHAPE_TEXT - 32; i++)
-		n += (size_t)snprintf(buf + n, ARRAY_SHAPE_TEXT - n, "%s%" PRIu64, i ? ", " : "",
-		                      info->shape[i]);
-	snprintf(buf + n, ARRAY_SHAPE_TEXT - n, "%s)", info->ndim == 1 ? "," : "");
+	for (int i = 0; i < info->ndim && n < ARRAY_SHAPE_TEXT - 32; i++) {
+		if (i) {
+			buf[n++] = ',';
+			buf[n++] = ' ';
+		}
+		n += digits_put(buf + n, info->shape[i]);
+	}
+	if (info->ndim == 1)
+		buf[n++] = ',';
+	buf[n++] = ')';
+	buf[n] = '\0';
 	return buf;
 }
 

@@ -428,18 +428,19 @@ static int by_place(const void *a, const void *b)
 
 static void put_entry(struct buf *b, const struct tensor *t, uint64_t begin)
 {
-	char text[64];
 	buf_put_json(b, t->name, strlen(t->name));
-	snprintf(text, sizeof text, ":{\"dtype\":\"%s\",\"shape\":[",
-	         safetensors_dtype_name(t->dtype));
-	buf_put_text(b, text);
+	buf_put_text(b, ":{\"dtype\":\"");
+	buf_put_text(b, safetensors_dtype_name(t->dtype));
+	buf_put_text(b, "\",\"shape\":[");
 	for (int i = 0; i < t->ndim; i++) {
-		snprintf(text, sizeof text, "%s%" PRIu64, i ? "," : "", t->shape[i]);
-		buf_put_text(b, text);
+		buf_put_text(b, i ? "," : "");
+		buf_put_digits(b, t->shape[i]);
 	}
-	snprintf(text, sizeof text, "],\"data_offsets\":[%" PRIu64 ",%" PRIu64 "]}", begin,
-	         begin + t->bytes);
-	buf_put_text(b, text);
+	buf_put_text(b, "],\"data_offsets\":[");
+	buf_put_digits(b, begin);
+	buf_put_text(b, ",");
+	buf_put_digits(b, begin + t->bytes);
+	buf_put_text(b, "]}");
 }
 
 /* Set offsets[] relative to the data's beginning, and the data's size. */
