@@ -1,4 +1,4 @@
-# The manual pages and the completions, made from the command's own tables, and what installs them.
+# The manual pages and the completions, made from the command's own tables, what installs them, and the site of all documents.
 # The Makefile includes this file.
 
 # Debian's zsh reads packages' completions from vendor-completions, and its users' from site-functions.
@@ -37,6 +37,11 @@ $(SCHEMA): $(BUILD)/collctl
 $(BUILD)/completions/collctl.%: $(BUILD)/collctl
 	@mkdir -p $(@D)
 	$(call say,COMPL,$@)$(EMULATOR) $(BUILD)/collctl help --completions $* >$@.new && mv $@.new $@
+
+# The documents as HTML.
+.PHONY: site
+site: $(MANPAGES) $(JSON_PAGE)
+	$(call say,SITE,$(BUILD)/site/index.html)docs/site/site.py $(BUILD)/site $^ man/collctl.3 && docs/site/links.py $(BUILD)/site
 
 LIBDIR ?= $(PREFIX)/lib
 

@@ -12,6 +12,7 @@ help:
 	@echo 'make deb              build the packages for Debian in $(BUILD)/deb (one for GPUs needs nvcc)'
 	@echo 'make static           build $(BUILD)/static/collctl, one file that needs no library of its host'
 	@echo 'make wheel            build the wheel for pip in $(BUILD)/wheel: the program and the package of Python'
+	@echo 'make site             make the documents and manual pages a site, $(BUILD)/site/index.html'
 	@echo 'make dist             make the source tarball, $(BUILD)/collctl-VERSION.tar.gz'
 	@echo 'make deps             install the packages to build and run (deps-test, deps-more, deps-bench: others, too)'
 	@echo 'make cuda-deps        install the CUDA toolkit in $(BUILD)/cuda-toolkit, for $(BUILD)/collctl-cuda.so'

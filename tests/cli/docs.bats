@@ -34,19 +34,6 @@ typed() {
 	done
 }
 
-@test "links in README and docs name files and headings that exist" {
-	local file link path anchor
-	for file in "$ROOT"/README.md "$ROOT"/docs/*.md; do
-		while read -r link; do
-			path=${link%%#*} anchor=${link#"$path"}
-			path=${file%/*}/${path:-${file##*/}}
-			[[ -e $path ]] || fail "${file##*/}: $link: no such file"
-			[[ -z $anchor ]] || sed -n 's/^##* //p' "$path" | tr 'A-Z ' 'a-z-' | tr -cd 'a-z0-9\n-' |
-				grep -qx -e "${anchor#\#}" || fail "${file##*/}: $link: no such heading"
-		done < <(grep -oE '\]\([^)]+\)' "$file" | sed 's/^](//; s/)$//' | grep -v '^[a-z]*:')
-	done
-}
-
 @test "README: the line to copy; at most 150 lines" {
 	typed README.md line >sums
 	assert_equal "$(cut -d' ' -f1 sums | sort | uniq -c | sed 's/ *\([0-9]*\) .*/\1/')" 4
