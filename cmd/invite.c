@@ -1,11 +1,13 @@
 /*
  * collctl invite: one ticket (lib/job/ticket.h) for all ranks of a job. It serves the store where
- * they meet. With COMMAND it is also rank 0; then it ends with COMMAND, and else a minute after all
- * ranks have joined, in which it tells others that they come too late.
+ * they meet. With COMMAND it is also rank 0, and ends with it. For a minute after COMMAND, or
+ * without it after all ranks have joined, others learn that they come too late.
  */
 #include "cmd/commands.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,6 +42,7 @@ struct invite {
 	sigset_t mask;
 	pid_t command; /* 0: none, or it has ended */
 	int status;    /* of COMMAND */
+	bool stopped;  /* a signal has ended it */
 	bool over;     /* the record says that nobody can join any more */
 	int64_t until; /* clock_ns(): the ticket expires, or then the end */
 };
@@ -195,6 +198,46 @@ static int start_command(struct invite *v, struct err *err)
 	return 0;
 }
 
+/* Files that whoever started this process may wait for; what it has opened itself closes on exec.
+ */
+static void close_inherited(void)
+{
+	DIR *fds = opendir("/proc/self/fd");
+	for (const struct dirent *d; fds && (d = readdir(fds));) {
+		const int fd = atoi(d->d_name);
+		if (fd > STDERR_FILENO && fcntl(fd, F_GETFD) == 0)
+			close(fd);
+	}
+	if (fds)
+		closedir(fds);
+	const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	for (int fd = STDIN_FILENO; null >= 0 && fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+}
+
+/* This process ends with @code, that of COMMAND, and a child answers those who come too late.
+ * Returns true in the child, and false if there can be none. */
+static bool leave_answering(struct invite *v, int code)
+{
+	struct err err = ERR_INIT;
+	pid_t child = -1;
+	fflush(NULL);
+	if (v->over || refuse_others(v, RECORD_ENDED, &err) == 0)
+		child = fork();
+	err_clear(&err);
+	if (child < 0)
+		return false;
+	if (child > 0)
+		_exit(code); /* without a word to the clients of the store, which are the child's
+		                now */
+	sigprocmask(SIG_SETMASK, &v->mask, NULL);
+	close(v->signals);
+	v->signals = -1;
+	close_inherited();
+	v->until = clock_ns() + LATE_TIME;
+	return chdir("/") == 0;
+}
+
 /* ---- what it prints ---- */
 
 /* This rank is the root unless COMMAND says who is; the others do not know their numbers yet. */
@@ -250,10 +293,13 @@ static int take_signal(struct invite *v)
 	if (io_retry(read(v->signals, &info, sizeof info)) != (ssize_t)sizeof info)
 		return -1;
 	if (info.ssi_signo == SIGCHLD) {
-		if (v->command && waitpid(v->command, &v->status, WNOHANG) == v->command)
-			return rank_exit_code(v->status);
-		return -1;
+		if (!v->command || waitpid(v->command, &v->status, WNOHANG) != v->command)
+			return -1;
+		v->command = 0;
+		const int code = rank_exit_code(v->status);
+		return !v->stopped && leave_answering(v, code) ? -1 : code;
 	}
+	v->stopped = true;
 	if (!v->command)
 		return 128 + (int)info.ssi_signo;
 	if (info.ssi_code != SI_KERNEL) /* a terminal sends ^C to both */

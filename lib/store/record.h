@@ -19,6 +19,7 @@
 /* In place of an address, in a record of `collctl invite`: why nobody can join any more. */
 #define RECORD_USED    "!used" /* all ranks have joined */
 #define RECORD_EXPIRED "!expired"
+#define RECORD_ENDED   "!ended" /* the job has ended before all had joined and agreed */
 
 struct record {
 	char addr[ADDR_TEXT];

@@ -141,6 +141,9 @@ static bool is_over(const struct record *rec, struct err *err)
 		err_set(err, ERR_RENDEZVOUS,
 		        "the ticket has expired, by the inviter's clock; 'collctl invite' makes a "
 		        "new one");
+	else if (strcmp(rec->addr, RECORD_ENDED) == 0)
+		err_set(err, ERR_RENDEZVOUS,
+		        "the job of the ticket has ended; 'collctl invite' makes a new one");
 	else
 		return false;
 	return true;

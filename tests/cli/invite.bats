@@ -64,11 +64,37 @@ invited() {
 	"$PYTHON" -c 'import numpy
 assert (numpy.load("all of them.npy") == numpy.concatenate([numpy.load("in.0.npy"), numpy.load("in.1.npy")])).all()'
 	assert_equal "$(cat invite.out)" ''
+	COLLCTL_TICKET=$TICKET run -5 collctl barrier
+	assert_output --partial 'the ticket has been used: all ranks of its job have joined'
 	invited -n 2 --valid 1h -- allreduce nosuch.npy -o out.npy
 	COLLCTL_TICKET=$TICKET run -3 collctl allreduce in.1.npy -o out.1.npy
 	rc=0
 	wait "$INVITE" || rc=$?
 	assert_equal "$rc" 3
+	COLLCTL_TICKET=$TICKET run -5 collctl barrier
+	assert_output --partial 'the job of the ticket has ended'
+}
+
+@test "what answers for a minute after the command keeps no file of others; a signal ends all" {
+	local rc=0
+	mkfifo inherited
+	cat inherited 3>&- &
+	STARTED+=($!)
+	exec 9>inherited
+	invited -n 2 -- barrier --join-timeout 1ms
+	exec 9>&-
+	wait "$INVITE" || rc=$?
+	assert_equal "$rc" 5
+	wait "${STARTED[0]}" # nobody has it open any more
+	COLLCTL_TICKET=$TICKET run -5 collctl barrier
+	assert_output --partial "the job of the ticket has ended; 'collctl invite' makes a new one"
+	invited -n 2 -- barrier
+	kill -TERM "$INVITE"
+	rc=0
+	wait "$INVITE" || rc=$?
+	assert_equal "$rc" 143
+	COLLCTL_TICKET=$TICKET run -5 collctl barrier --join-timeout 200ms
+	assert_output --partial 'Connection refused'
 }
 
 @test "the ticket comes from a private file, or from stdin; what it says is not said again" {
