@@ -6,6 +6,7 @@
 #include "cmd/draw/svg.h"
 #include "cmd/job_command.h"
 #include "cmd/options/request.h"
+#include "cmd/run/run_rank.h"
 #include "cmd/text/check_print.h"
 #include "cmd/text/result.h"
 
@@ -38,7 +39,8 @@ static int on_checked(void *ctx, struct job *job, const struct link_matrix *link
 	                                .host = host_of,
 	                                .ctx = job,
 	                                .insecure = o->request.settings.insecure,
-	                                .time = o->request.check.time};
+	                                .time = o->request.check.time,
+	                                .absent = getenv(RANK_ABSENT)};
 	progress_stop(&v->job.progress);
 	const bool picture_only = o->svg && strcmp(o->svg, "-") == 0;
 	if (o->json)
@@ -69,8 +71,10 @@ int cmd_check(const struct command *cmd, struct options *o, int argc, char **arg
 	if (o->json && o->svg && strcmp(o->svg, "-") == 0)
 		err_set(&result.err, ERR_USAGE,
 		        "--json and --svg - both write to stdout: give one of them");
-	else if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0)
+	else if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0) {
+		request.check.absent = getenv(RANK_ABSENT);
 		coll_run(&request, &observer, &result);
+	}
 	progress_stop(&view.job.progress);
 	int code = result.err.code ? report(&result.err, result.rank) : 0;
 	if (o->json) {

@@ -40,7 +40,7 @@ struct out {
 struct remote {
 	struct remote_job job;
 	pid_t self, rank;
-	int listener;               /* for rank 0; -1: none */
+	int listener;               /* for rank 0, or a rank that might have become it; -1: none */
 	struct store_server *store; /* for the programs of all ranks; NULL: none */
 	struct remote_hello hello;
 	int signals;
@@ -218,6 +218,8 @@ static _Noreturn void rank_main(struct remote *r, int errors, int verdict)
 	close(r->signals);
 	close(r->errors);
 	close(r->verdict);
+	if (j->rank != 0 && r->listener >= 0)
+		close(r->listener);
 	rank_no_stdin();
 	rank_replace_fd(STDERR_FILENO, errors);
 	close(errors);

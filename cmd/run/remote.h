@@ -26,7 +26,7 @@
 #include "lib/net/addr.h"
 
 #define REMOTE_COMMAND  "remote-rank"     /* not for users, so not listed */
-#define REMOTE_LISTENER "listen"          /* its operand on rank 0 of a collective ... */
+#define REMOTE_LISTENER "listen"          /* its operand on rank 0 of a collective, ... */
 #define REMOTE_STORE    "store"           /* ... and of a program; else none */
 #define REMOTE_LINK     4                 /* the version of this protocol */
 #define REMOTE_EVERY    (5 * NS_PER_SEC)  /* the longest time between two REMOTE_ALIVE */

@@ -154,6 +154,7 @@ static int check_collective(struct run *r, bool *json, struct err *err)
 	r->writes = cmd && (command_groups(cmd) & FOR_OUTPUT) && !o.request.dry_run;
 	if (o.help && !err->code)
 		options_help(cmd, stdout);
+	r->spares = cmd && cmd->job == WORK_CHECK;
 	int ret = err->code ? -1 : o.help;
 	options_release(&o);
 	free(argv);
@@ -388,6 +389,13 @@ static int watch(const struct run *r, struct lines *l, struct err *err)
 	return 0;
 }
 
+static int watch_rank(const struct run *r, struct rank *rank, struct err *err)
+{
+	if (watch(r, &rank->err, err) < 0)
+		return -1;
+	return rank->out.from < 0 ? 0 : watch(r, &rank->out, err);
+}
+
 /* The rank's bar is cleared, as it has asked. */
 static void bar_cleared(void *ctx)
 {
@@ -399,21 +407,28 @@ static void bar_cleared(void *ctx)
 		event_signal(rank->cleared);
 }
 
-static int take_bars(struct rank *rank, struct err *err)
+void run_place(struct run *r, int i)
 {
-	rank->err.bars = true;
+	struct rank *rank = &r->ranks[i];
+	char host[81];
+
+	rank->err.rank = rank->out.rank = i;
+	rank->err.filter_ctx = &rank->link;
+	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
+	rank->err.bars = i == 0 && !r->program && bar_possible();
 	rank->err.cleared = bar_cleared;
 	rank->err.cleared_ctx = rank;
-	if (!rank->host && (rank->cleared = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0)
-		return err_errno(err, ERR_RESOURCE, "eventfd");
-	return 0;
+	if (rank->host)
+		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %s] ", i,
+		         text_escape(host, sizeof host, rank->host));
+	if (r->o->label)
+		memcpy(rank->out.prefix, rank->err.prefix, sizeof rank->out.prefix);
 }
 
 static int start_rank(struct run *r, int i, struct err *err)
 {
 	struct rank *rank = &r->ranks[i];
 	int in[2] = {-1, -1}, out = -1, errors = -1, ret = -1;
-	char host[81];
 
 	/* A terminal's reader must stay in the terminal's own group. */
 	rank->own_group = i != 0 || r->hosts.nhosts || !isatty(STDIN_FILENO);
@@ -428,15 +443,6 @@ static int start_rank(struct run *r, int i, struct err *err)
 	rank->err.wait = await_reader;
 	rank->err.wait_ctx = r;
 	rank->err.filter = r->hosts.nhosts ? ssh_hear : NULL;
-	rank->err.filter_ctx = &rank->link;
-	if (r->hosts.nhosts)
-		snprintf(rank->err.prefix, sizeof rank->err.prefix, "[%d %s] ", i,
-		         text_escape(host, sizeof host, rank->host));
-	else if (watch(r, &rank->err, err) < 0)
-		goto done;
-	rank->err.progress = i == 0 ? LINES_PROGRESS_PASS : LINES_PROGRESS_DROP;
-	if (i == 0 && !r->program && bar_possible() && take_bars(rank, err) < 0)
-		goto done;
 	if (r->json) {
 		rank->json = memfd_create("stdout of a rank", MFD_CLOEXEC);
 		out = rank->json < 0 ? -1 : fcntl(rank->json, F_DUPFD_CLOEXEC, 0);
@@ -444,11 +450,16 @@ static int start_rank(struct run *r, int i, struct err *err)
 			err_errno(err, ERR_RESOURCE, "a file for the result of rank %d", i);
 			goto done;
 		}
-	} else if (r->o->label && (lines_open(&rank->out, i, STDOUT_FILENO, &out, err) < 0 ||
-	                           watch(r, &rank->out, err) < 0))
+	} else if (r->o->label && lines_open(&rank->out, i, STDOUT_FILENO, &out, err) < 0)
 		goto done;
-	if (r->o->label)
-		memcpy(rank->out.prefix, rank->err.prefix, sizeof rank->out.prefix);
+	run_place(r, i);
+	if (!r->hosts.nhosts && watch_rank(r, rank, err) < 0)
+		goto done;
+	if (rank->err.bars && !rank->host &&
+	    (rank->cleared = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) < 0) {
+		err_errno(err, ERR_RESOURCE, "eventfd");
+		goto done;
+	}
 	rank->pid = fork();
 	if (rank->pid == 0)
 		rank_main(r, i, in[0], out, errors);
@@ -485,7 +496,7 @@ static int start_elsewhere(struct run *r, struct err *err)
 	if (ssh_greet(r, err) < 0)
 		return -1;
 	for (int i = 0; i < r->size; i++)
-		if (watch(r, &r->ranks[i].err, err) < 0)
+		if (watch_rank(r, &r->ranks[i], err) < 0)
 			return -1;
 	return 0;
 }
@@ -804,6 +815,7 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	bool json = false;
 
 	understand(&r, argc, argv);
+	unsetenv(RANK_ABSENT);
 	r.silence = find_silence(o);
 	if (ssh_find_hosts(&r, &err) == 0 && r.size <= 0)
 		err_set(&err, ERR_USAGE,

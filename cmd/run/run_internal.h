@@ -52,6 +52,7 @@ struct run {
 	bool writes; /* a collective that writes files */
 	bool bars;   /* a collective that shows a bar */
 	bool json;   /* a collective with --json, before or after `run` */
+	bool spares; /* check: the others begin without hosts that cannot be reached */
 	pid_t self;
 
 	struct rank *ranks;
@@ -92,6 +93,9 @@ void end_by_signal(struct run *, int sig, bool from_terminal);
 int end_wait(const struct run *);
 /* Begin the next stage if the deadline of this one has passed; say which ranks are awaited. */
 void end_keep_time(struct run *);
+
+/* Set what depends on the place of a rank in r->ranks. */
+void run_place(struct run *, int rank);
 
 /* Read -H into r->hosts, and set r->size. ERR_USAGE, ERR_INPUT. */
 int ssh_find_hosts(struct run *, struct err *err);

@@ -8,6 +8,11 @@
 
 #include "lib/base/err.h"
 
+/* The variable in which run tells the ranks of a check which hosts have none
+ * (check_request.absent).
+ */
+#define RANK_ABSENT "COLLCTL_ABSENT"
+
 struct rank_setup {
 	int rank, size;
 	char *secret; /* 64 hex digits; rank_begin wipes it */

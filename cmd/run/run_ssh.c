@@ -89,12 +89,12 @@ void ssh_release(struct run *r)
 
 /* ---- the command that ssh starts ---- */
 
-/* The operands of remote-rank, of rank 0. */
+/* The operands of remote-rank, of rank 0 and of those that may become it. */
 static void operands(const struct run *r, int rank, char *text, size_t cap)
 {
 	snprintf(text, cap, " %s %d", r->program ? REMOTE_STORE : REMOTE_LISTENER,
-	         r->hosts.hosts[0].port);
-	if (rank)
+	         rank ? 0 : r->hosts.hosts[0].port);
+	if (rank && !r->spares)
 		*text = '\0';
 }
 
@@ -481,23 +481,90 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 	return r->signal || err->code ? -1 : 0;
 }
 
+/* Find the first rank from @i on that has failed, on another host than @*last, and set that. Its
+ * @line[cap] says why. -1: there is none. */
+static int find_failed(const struct run *r, struct greeting *greetings, int i, const char **last,
+                       char *line, size_t cap)
+{
+	while (i < r->size && (!greetings[i].failed || strcmp(r->ranks[i].host, *last) == 0))
+		i++;
+	if (i == r->size)
+		return -1;
+	*last = r->ranks[i].host;
+	text_escape(line, cap, last_line(greetings[i].text));
+	return i;
+}
+
 /* One message for each host that has failed: the first is *err, the others are printed. */
 static int report_failures(const struct run *r, struct greeting *greetings, struct err *err)
 {
 	const char *last = "";
-	for (int i = 0; i < r->size; i++) {
+	char line[400];
+	for (int i = 0; (i = find_failed(r, greetings, i, &last, line, sizeof line)) >= 0; i++) {
 		struct err e = ERR_INIT;
-		const char *host = r->ranks[i].host;
-		char line[400];
-		if (!greetings[i].failed || strcmp(host, last) == 0)
-			continue;
-		last = host;
-		text_escape(line, sizeof line, last_line(greetings[i].text));
-		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s: %s", host, line);
+		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s: %s", last, line);
 		if (e.code)
 			report(&e, -1);
 	}
 	return err->code ? -1 : 0;
+}
+
+/* ---- hosts that are left out ---- */
+
+/* Tell the ranks which hosts are unreachable, and why: a line for each host. */
+static int tell_absent(const struct run *r, struct greeting *greetings, struct err *err)
+{
+	const char *last = "";
+	char line[400];
+	struct buf text;
+	buf_init(&text, REMOTE_JOB_MAX / 2);
+	for (int i = 0; (i = find_failed(r, greetings, i, &last, line, sizeof line)) >= 0; i++) {
+		buf_put(&text, last, strlen(last));
+		buf_put(&text, ": ", 2);
+		buf_put(&text, line, strlen(line));
+		buf_put_u8(&text, '\n');
+	}
+	buf_put_u8(&text, '\0');
+	if (text.failed || setenv(RANK_ABSENT, (char *)text.data, 1) < 0)
+		err_nomem(err, "the names of hosts", 0);
+	buf_release(&text);
+	return err->code ? -1 : 0;
+}
+
+/* The ranks of hosts that have answered get the numbers from 0. */
+static void close_ranks(struct run *r, struct greeting *greetings)
+{
+	int n = 0;
+	for (int i = 0; i < r->size; i++) {
+		if (greetings[i].failed) {
+			close(r->ranks[i].in);
+			lines_release(&r->ranks[i].out);
+			if (r->ranks[i].json >= 0)
+				close(r->ranks[i].json);
+			continue;
+		}
+		if (n < i) {
+			r->ranks[n] = r->ranks[i];
+			greetings[n] = greetings[i];
+			run_place(r, n);
+		}
+		n++;
+	}
+	r->size = r->echoes.ranks = n;
+}
+
+/* Have all hosts said hello? Without those that have not, a check of at least two ranks goes on. */
+static int take_hellos(struct run *r, struct greeting *greetings, struct err *err)
+{
+	int failed = 0;
+	for (int i = 0; i < r->size; i++)
+		failed += greetings[i].failed;
+	if (!failed || !r->spares || r->size - failed < 2)
+		return report_failures(r, greetings, err);
+	if (tell_absent(r, greetings, err) < 0)
+		return -1;
+	close_ranks(r, greetings);
+	return 0;
 }
 
 /* ---- the folder ---- */
@@ -555,7 +622,7 @@ static void find_meeting(const struct run *r, const struct remote_hello *h, char
 	const char *address = h->address;
 	const bool own = strncmp(address, "127.", 4) == 0 || strcmp(address, "::1") == 0;
 	if (strcmp(address, "-") == 0 || (own && r->hosts.nhosts > 1))
-		address = r->hosts.hosts[0].name;
+		address = r->ranks[0].host;
 	const size_t n = (size_t)snprintf(text, cap, "%s", r->program ? "http://" : "");
 	addr_join(address, h->port, text + n, cap - n);
 }
@@ -659,7 +726,7 @@ int ssh_greet(struct run *r, struct err *err)
 	if (ret == 0)
 		ret = converse(r, greetings, look_for_hello, err);
 	if (ret == 0)
-		ret = report_failures(r, greetings, err);
+		ret = take_hellos(r, greetings, err);
 	if (ret == 0)
 		ret = send_jobs(r, greetings, folder, err);
 	if (ret == 0)

@@ -267,6 +267,16 @@ static void print_hosts(const struct check_view *v)
 		putchar('\n');
 }
 
+/* "unreachable: noded: ssh: connect to host noded port 22: Connection refused" */
+static void print_absent(const struct check_view *v)
+{
+	for (const char *at = v->absent; at && *at;) {
+		const int n = (int)strcspn(at, "\n");
+		printf("unreachable: %.*s\n", n, at);
+		at += n + (at[n] == '\n');
+	}
+}
+
 /* "connect: median 60 us, longest 1.2 ms: rank 1 (nodea) -> rank 3 (noded)" */
 static void print_times(const struct check_view *v, bool handshake)
 {
@@ -295,6 +305,7 @@ void check_print_text(const struct check_view *v)
 	printf("# %d rank%s, %s, each link measured for %.3g s\n", m->size, m->size == 1 ? "" : "s",
 	       v->insecure ? "plain TCP" : "TLS", (double)v->time / NS_PER_SEC);
 	print_hosts(v);
+	print_absent(v);
 	if (m->rate > 0 && m->median > 0)
 		printf("median of all links: %s, round trip %s\n", bit_rate_text(m->rate, rate),
 		       latency_text(m->median, latency));
@@ -342,6 +353,17 @@ static json_t *findings_json(const struct check_view *v)
 	return all;
 }
 
+static json_t *absent_json(const struct check_view *v)
+{
+	json_t *all = json_array();
+	for (const char *at = v->absent; at && *at;) {
+		const size_t n = strcspn(at, "\n");
+		json_array_append_new(all, json_stringn(at, n));
+		at += n + (at[n] == '\n');
+	}
+	return all;
+}
+
 json_t *check_json(const struct check_view *v)
 {
 	const struct link_matrix *m = v->links;
@@ -350,8 +372,9 @@ json_t *check_json(const struct check_view *v)
 		for (int to = 0; to < m->size; to++)
 			if (from != to)
 				json_array_append_new(links, link_json(v, from, to));
-	return json_pack("{s:{s:o, s:o, s:o, s:o}, s:o, s:o}", "median", "connect",
+	return json_pack("{s:{s:o, s:o, s:o, s:o}, s:o, s:o, s:o}", "median", "connect",
 	                 measured_or_null(m->connect), "handshake", measured_or_null(m->handshake),
 	                 "round_trip", measured_or_null(m->median), "bandwidth",
-	                 measured_or_null(m->rate), "links", links, "findings", findings_json(v));
+	                 measured_or_null(m->rate), "links", links, "findings", findings_json(v),
+	                 "absent", absent_json(v));
 }

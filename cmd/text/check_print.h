@@ -12,13 +12,15 @@ struct check_view {
 	const char *(*host)(void *ctx, int rank);
 	void *ctx;
 	bool insecure;
-	int64_t time; /* ns that each bandwidth was measured for */
+	int64_t time;       /* ns that each bandwidth was measured for */
+	const char *absent; /* as in struct check_request */
 };
 
 /* Print the findings (link_matrix.h), a line each; then a table: for up to 16 ranks of numbers, for
  * more a character per link. */
 void check_print_text(const struct check_view *);
-/* Members "median", "links" and "findings" of the command's object. NULL: out of memory. */
+/* Members "median", "links", "findings" and "absent" of the command's object. NULL: out of memory.
+ */
 json_t *check_json(const struct check_view *);
 
 #define CHECK_SENTENCE 512

@@ -298,6 +298,23 @@ static int write_files(struct coll *c, struct err *err)
 	               : tuning_write(&k->found, c->request->tuning_out, err);
 }
 
+/* Are hosts missing? Links that fail come first: the vote reports them. */
+static int check_absent(const struct coll *c, struct err *err)
+{
+	const struct check *k = c->state;
+	const char *absent = c->request->check.absent;
+	int n = 0;
+	if (!absent || k->matrix.faults.n)
+		return 0;
+	for (const char *at = absent; (at = strchr(at, '\n')); at++)
+		n++;
+	const int first = (int)strcspn(absent, "\n");
+	if (n == 1)
+		return err_set(err, ERR_RENDEZVOUS, "a host is unreachable: %.*s", first, absent);
+	return err_set(err, ERR_RENDEZVOUS, "%d hosts are unreachable, the first: %.*s", n, first,
+	               absent);
+}
+
 static int seal(struct coll *c, const uint8_t **digest, struct err *err)
 {
 	const struct check *k = c->state;
@@ -307,7 +324,7 @@ static int seal(struct coll *c, const uint8_t **digest, struct err *err)
 		return 0;
 	if (o->checked && o->checked(o->ctx, c->job, &k->matrix, err) < 0)
 		return -1;
-	return write_files(c, err);
+	return write_files(c, err) < 0 ? -1 : check_absent(c, err);
 }
 
 static void report(struct coll *c, struct coll_result *r)

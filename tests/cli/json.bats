@@ -74,13 +74,14 @@ a = np.load("in.0.npy"); a[1] = np.nan; a[2] = np.inf; np.save("nan.npy", a); np
 }
 
 # The fields that no command above prints, because of what they need: ranks that come late or lack files, a folder that root
-# may not change, slow links, an NCCL that fails, a program that is linked statically. barrier and verify have the fields of collectives.
+# may not change, slow links, hosts that ssh does not reach, an NCCL that fails, a program that is linked statically. barrier and verify have the fields of collectives.
 unseen() {
 	cat <<-'END'
 		barrier inputs[]
 		barrier network.rate.down
 		barrier network.rate.up
 		barrier tensors
+		check absent[]
 		check findings[]
 		clean failed[].bytes
 		clean failed[].path

@@ -146,6 +146,33 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 	hosts_are_idle
 }
 
+@test "64: check tests the hosts that can be reached, and names the others with the reason of ssh: 5" {
+	local r
+	open_hosts 4
+	for r in 0 3; do # the first is where the ranks meet, if it is there
+		kill "${SSHD[r]}"
+		wait "${SSHD[r]}" || true
+		SSHD[r]=0
+	done
+	run -5 --separate-stderr far -- check --time 2ms
+	assert_line '# 2 ranks, TLS, each link measured for 0.002 s'
+	assert_line 'unreachable: 10.77.0.1: ssh: connect to host 10.77.0.1 port 22: Connection refused'
+	assert_line 'unreachable: 10.77.0.4: ssh: connect to host 10.77.0.4 port 22: Connection refused'
+	assert_line --regexp '^ +1 +[0-9.]+ +-$'
+	all_say 'collctl: rank 0: 2 hosts are unreachable, the first: 10\.77\.0\.1: ssh: connect to host 10\.77\.0\.1 port 22: Connection refused$'
+	run -5 --separate-stderr far --json -- check --time 2ms
+	jq -e '.error.code == 5 and .size == 2 and (.ranks[0] | (.absent | length) == 2 and (.links | length) == 2)' <<<"$output"
+	# A link that fails is said first.
+	run -8 --separate-stderr far -- check --time 2ms --max-latency 1us
+	assert_line --partial 'unreachable: 10.77.0.4: '
+	# A host alone has no links; other commands need all.
+	USE=$(net_address 1),$(net_address 3) run -5 --separate-stderr far -- check
+	assert_equal "$stderr" 'collctl: 10.77.0.4: ssh: connect to host 10.77.0.4 port 22: Connection refused'
+	run -5 --separate-stderr far -- barrier
+	assert_equal "$(grep -c 'Connection refused' <<<"$stderr")" 2
+	hosts_are_idle
+}
+
 # starts COMMANDS: on each host, begun by run in the background: PID $RUNNER
 starts() {
 	local r on
