@@ -244,6 +244,20 @@ static int preview(struct coll *c, struct err *err)
 	return 0;
 }
 
+/* What the start took of the time of round trips, to a rank 0 that is far away. The join also waits
+ * for ranks that come late. */
+static void note_start(const struct coll *c)
+{
+	if (network_class(c->round_trip) <= 0)
+		return;
+	coll_note(c, 2,
+	          "the join took as long as %.1f round trips to rank %d, the connections for data "
+	          "%.1f",
+	          coll_seconds(c->times.start, c->times.join) / c->round_trip,
+	          job_coordinator(c->job),
+	          coll_seconds(c->times.join, c->times.connect) / c->round_trip);
+}
+
 /* From joining to the commit. c->phase says where it failed. */
 static int run(struct coll *c, struct err *err)
 {
@@ -258,6 +272,7 @@ static int run(struct coll *c, struct err *err)
 	    (c->plan.trace && tracing_sync(c, err) < 0))
 		return -1;
 	c->times.connect = clock_ns();
+	note_start(c);
 	c->phase = PHASE_RUN;
 	if (stage(c, c->task->run, err) < 0)
 		return -1;

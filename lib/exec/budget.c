@@ -58,14 +58,14 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns)
 	return want < BUFFER_MIN ? BUFFER_MIN : (size_t)want;
 }
 
-static uint64_t socket_of(const struct budget_far *f)
+uint64_t budget_socket(const struct budget_far *f)
 {
 	return f->socket ? f->socket : SOCKET_USUAL;
 }
 
 uint32_t budget_far_streams(const struct budget_far *f, uint64_t memory, int size)
 {
-	const uint64_t socket = socket_of(f), ends = 2 * (uint64_t)(size - 1);
+	const uint64_t socket = budget_socket(f), ends = 2 * (uint64_t)(size - 1);
 	const uint64_t conns = budget_connections(memory, false) / (2 * BUFFER_MIN);
 	uint64_t streams = f->bdp / socket + (f->bdp % socket != 0);
 	if (streams > BUDGET_FAR_STREAMS)
@@ -88,8 +88,8 @@ static uint64_t near_window(uint64_t bytes, bool shared)
 static uint64_t far_window(const struct budget_far *f, uint64_t streams, uint64_t bytes)
 {
 	uint64_t window = f->bdp / streams; /* what its connection carries at once */
-	if (window > socket_of(f))
-		window = socket_of(f);
+	if (window > budget_socket(f))
+		window = budget_socket(f);
 	if (window < WINDOW_BYTES)
 		window = WINDOW_BYTES;
 	if (window > bytes / streams)

@@ -51,6 +51,9 @@ struct budget_far {
 	uint64_t socket; /* that one connection can have on its way; 0: not known */
 };
 
+/* socket or, if it is not known, what is usual. */
+uint64_t budget_socket(const struct budget_far *);
+
 /* The streams that fill the longest link: more than BUDGET_STREAMS, at most BUDGET_FAR_STREAMS, and
  * at most as many as the connections' share of @memory and a process's usual descriptors allow if
  * each of @size ranks sends to all others. 0: the hosts are near, or no more than usual are needed

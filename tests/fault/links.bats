@@ -167,12 +167,14 @@ blames() { grep -qE -e "$2" "$1.err" || fail "rank $1 does not say '$2': $(<"$1.
 	net_ranks allreduce -v --json --link-rate 1Gbit 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_ranks 4 0
 	check_out sum 4
-	grep -E 'the links hold up to .*, one connection 512.0 KiB of it: 1[56] streams would fill them; there are 10, one for each window' 0.err
+	grep -E 'the longest link holds .*, one connection 512.0 KiB of it: 10 streams, one for each window' 0.err
 	jq -es 'map(.streams) | unique == [10]' ./[0-3].out
-	net_ranks allreduce --force --json --streams 2 'in.{rank}.npy' -o 'out.{rank}.npy'
+	net_ranks allreduce -vv --force --json --streams 2 --link-rate 1Gbit 'in.{rank}.npy' -o 'out.{rank}.npy'
 	assert_ranks 4 0
 	check_out sum 4
 	jq -es 'map(.streams) | unique == [2]' ./[0-3].out
+	grep -E 'the longest link holds .*: 2 streams \(--streams\)' 0.err
+	grep -E 'the join took as long as [0-9.]+ round trips to rank 0, the connections for data [0-9.]+' 1.err
 }
 
 @test "22: links of 1 Mbit/s: no false timeout" {

@@ -108,24 +108,24 @@ static void note_choice(const struct collective *c, int i)
 	                  : "");
 }
 
-/* The streams that a far link needs, and those that the job has. */
+/* The streams of the job, if a far link needs more than usual, and what decides their number. */
 static void note_streams(const struct collective *c, const struct plan *plan, int level)
 {
 	const struct planner *p = &c->planner;
-	char bdp[UNITS_TEXT], socket[UNITS_TEXT] = "a part", but[64] = "";
+	const uint64_t carried = plan->streams * budget_socket(&p->far);
+	char bdp[UNITS_TEXT], socket[UNITS_TEXT];
 
 	if (!p->far_streams)
 		return;
-	if (p->far.socket)
-		size_text(p->far.socket, socket);
-	if (p->streams)
-		snprintf(but, sizeof but, "; there are %u (--streams)", plan->streams);
-	else if (plan->streams < p->far_streams)
-		snprintf(but, sizeof but, "; there are %u, one for each window", plan->streams);
 	coll_note(c->life, level,
-	          "the links hold up to %s (rate times round trip), one connection %s of it: %u "
-	          "streams would fill them%s",
-	          size_text(p->far.bdp, bdp), socket, p->far_streams, but);
+	          "the longest link holds %s (rate times round trip), one connection %s of it: %u "
+	          "stream%s%s",
+	          size_text(p->far.bdp, bdp), size_text(budget_socket(&p->far), socket),
+	          plan->streams, plan->streams == 1 ? "" : "s",
+	          p->streams                       ? " (--streams)"
+	          : plan->streams < p->far_streams ? ", one for each window"
+	          : carried < p->far.bdp           ? ", the most that this job may have"
+	                                           : "");
 }
 
 void network_notes(const struct collective *c, const struct plan *plan)
