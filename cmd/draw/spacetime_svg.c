@@ -110,6 +110,8 @@ static void put_hosts(const struct drawing *d)
 
 	for (int r = 0, end; v->host && r < v->size; r = end) {
 		end = host_end(v, r);
+		if (v->host[r] < 0) /* the ranks are missing */
+			continue;
 		fprintf(d->f,
 		        "<g><rect class=\"host\" x=\"%.1f\" y=\"%d\" width=\"%.1f\" "
 		        "height=\"%.1f\" rx=\"4\"/><title>host %d</title>",

@@ -127,6 +127,12 @@ static const struct field of_result[] = {
 	NUMBER("busbw", 0, GIGABYTES, "bandwidth.bus in another unit"),
 };
 
+static const struct field of_some_ranks[] = {
+	ARRAY("missing", SOMETIMES, NULL,
+	      "with --min-ranks: the ranks that take no part in the job"),
+	INTEGER("missing[]", 0, NULL, "a rank"),
+};
+
 static const struct field of_collective[] = {
 	NUMBER("predicted", NUL, SECONDS,
 	       "what the model predicts for seconds.run, without files; null on the ranks that do not "
@@ -520,6 +526,8 @@ const struct field_section field_sections[] = {
 	SECTION(of_job, .outputs = RESULTS | BIT(CHECK) | BIT(BENCH), .title = "Jobs",
 	        .about = "every rank of a job prints an object, also check and bench"),
 	SECTION(of_result, .outputs = RESULTS, .title = "Collectives, barrier and verify"),
+	SECTION(of_some_ranks, .outputs = BIT(COLLECTIVE) | BIT(BARRIER),
+	        .title = "Collectives and barrier"),
 	SECTION(of_collective, .outputs = BIT(COLLECTIVE), .title = "Collectives"),
 	SECTION(of_verify, .outputs = BIT(VERIFY), .title = "verify"),
 	SECTION(of_check, .outputs = BIT(CHECK), .title = "check",

@@ -115,7 +115,8 @@ static const struct command *parse_collective(struct options *o, const struct ru
 	argc--;
 	if (cmd && !o->help && options_parse_words(cmd, o, &argc, argv + 1, err) == 0 && !o->help &&
 	    coll_by_name(cmd->name, &kind) == 0 &&
-	    request_check_ranks(kind, o->request.root, o->request.steps, r->size, err) == 0)
+	    request_check_ranks(kind, o->request.root, o->request.steps, r->size, err) == 0 &&
+	    request_check_fewest(&o->request.settings, r->size, false, err) == 0)
 		check_stdout(&o->request, kind, r->size, r->o->label, err);
 	return cmd;
 }
@@ -136,6 +137,21 @@ static int64_t find_silence(const struct options *o)
 	return ns > REMOTE_SILENCE ? ns : REMOTE_SILENCE;
 }
 
+/* The collective's --min-ranks, or that of the environment; 0: it is not given. */
+static int find_fewest(const struct command *cmd, const struct options *o)
+{
+	const struct setting *fewest = request_setting(&o->request, "min-ranks");
+	const char *text = getenv("COLLCTL_MIN_RANKS");
+	struct coll_request request = o->request;
+	struct err ignored = {0};
+	if (!cmd || !(command_groups(cmd) & FOR_FEWER))
+		return 0;
+	if (text && *text && !request.settings.min_ranks &&
+	    setting_read(fewest, &request, text, "COLLCTL_MIN_RANKS", &ignored) < 0)
+		return 0; /* the ranks report it */
+	return request.settings.min_ranks;
+}
+
 /* Report errors and help once here, instead of in every rank. -1: an error, 1: help, 0: neither.
  * *@json: the command line has --json. */
 static int check_collective(struct run *r, bool *json, struct err *err)
@@ -151,6 +167,8 @@ static int check_collective(struct run *r, bool *json, struct err *err)
 	*json |= o.json;
 	r->silence = find_silence(&o);
 	r->bars = progress_has_bar(&o) && r->o->verbose >= 0 && !getenv("COLLCTL_PROGRESS");
+	r->fewest = find_fewest(cmd, &o);
+	r->root = o.request.root;
 	r->writes = cmd && (command_groups(cmd) & FOR_OUTPUT) && !o.request.dry_run;
 	if (o.help && !err->code)
 		options_help(cmd, stdout);
@@ -564,19 +582,24 @@ static int find_rank(const struct run *r, pid_t pid)
 	return -1;
 }
 
+static void describe_failure(const struct run *r, int rank, int status, struct err *err)
+{
+	if (r->ranks[rank].host)
+		ssh_failure(r, rank, status, err);
+	else if (WIFSIGNALED(status))
+		err_rank(err, 128 + WTERMSIG(status), rank, "killed by signal %d (%s)",
+		         WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		err_rank(err, WEXITSTATUS(status), rank, "%s ended with exit code %d", r->argv[0],
+		         WEXITSTATUS(status));
+}
+
 /* Handle the first failure: report it if the rank could not, and let the others end. */
 static void first_failure(struct run *r, int rank, int status, bool lost)
 {
 	struct err err = ERR_INIT;
 
-	if (r->ranks[rank].host)
-		ssh_failure(r, rank, status, &err);
-	else if (WIFSIGNALED(status))
-		err_rank(&err, 128 + WTERMSIG(status), rank, "killed by signal %d (%s)",
-		         WTERMSIG(status), strsignal(WTERMSIG(status)));
-	else
-		err_rank(&err, WEXITSTATUS(status), rank, "%s ended with exit code %d", r->argv[0],
-		         WEXITSTATUS(status));
+	describe_failure(r, rank, status, &err);
 	r->code = err.code;
 	r->failure = err;
 	/* A collective has reported its failure; a program may not have. */
@@ -602,6 +625,22 @@ static void report_loss(struct run *r)
 	ssh_failure(r, r->lost, r->lost_status, &r->failure);
 	if (!r->signal && await_reader(r, STDERR_FILENO))
 		report(&r->failure, -1);
+}
+
+/* May the job go on without @rank, which has failed? A rank that was killed could not say why. */
+static bool is_spared(struct run *r, int rank, int status, bool lost)
+{
+	struct err why = ERR_INIT;
+
+	if (!r->fewest || r->ending != NOT_ENDING || rank == 0 || rank == r->root ||
+	    r->size - r->spared - 1 < r->fewest)
+		return false;
+	r->spared++;
+	describe_failure(r, rank, status, &why);
+	if ((lost || WIFSIGNALED(status)) && r->o->verbose >= 0)
+		report_note("rank %d: %s; the job may go on without it (--min-ranks)", rank,
+		            why.text);
+	return true;
 }
 
 /*
@@ -630,8 +669,9 @@ static void reap(struct run *r)
 		status = ssh_status(&r->ranks[rank], status, &lost);
 		if (!lost)
 			r->ranks[rank].code = rank_exit_code(status);
-		if (status != 0 &&
-		    (failed < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(failed_status)))) {
+		if (status == 0 || is_spared(r, rank, status, lost))
+			continue;
+		if (failed < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(failed_status))) {
 			failed = rank;
 			failed_status = status;
 			failed_lost = lost;

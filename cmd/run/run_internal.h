@@ -70,6 +70,12 @@ struct run {
 	int *gates; /* [2 * nhosts]: pipes by which the processes of ranks wait for their turn to
 	               start ssh */
 
+	/* --min-ranks of the collective: the job may go on without ranks that have failed, if as
+	 * many are left, but not without rank 0 and the root; 0: it ends with the first that fails.
+	 */
+	int fewest, root;
+	int spared; /* number of ranks that have failed, and without which it may go on */
+
 	int listener; /* for rank 0; -1: given to rank 0, or a store is served */
 	int port;     /* of the listener or of the store */
 	pid_t store;

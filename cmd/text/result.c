@@ -8,6 +8,7 @@
 #include "cmd/commands.h"
 #include "cmd/text/report.h"
 #include "cmd/text/where.h"
+#include "lib/job/ranks.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/path.h"
@@ -61,7 +62,7 @@ static double algbw(const struct coll_result *r)
 
 static double busbw(const struct coll_result *r, const struct coll_request *q)
 {
-	return q->work == WORK_COLLECTIVE ? algbw(r) * bench_bus_factor(q->kind, r->size) : 0;
+	return q->work == WORK_COLLECTIVE ? algbw(r) * bench_bus_factor(q->kind, r->ncame) : 0;
 }
 
 void result_json_bandwidths(json_t *j, double algbw, double busbw)
@@ -187,6 +188,16 @@ static json_t *preview_json(const struct coll_preview *p)
 	                 "outputs", outputs, "deletes", deletes);
 }
 
+/* The ranks without which the job went on. */
+static json_t *missing_json(const struct coll_result *r)
+{
+	json_t *list = json_array();
+	for (int rank = 0; r->came && rank < r->size; rank++)
+		if (ranks_find(r->came, r->ncame, rank) < 0)
+			json_array_append_new(list, json_integer(rank));
+	return list;
+}
+
 json_t *result_json_begin(const char *command, const struct coll_result *r)
 {
 	json_t *j = json_object();
@@ -261,6 +272,8 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "dtype", string_or_null(r->dtype));
 	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
 	json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
+	if (q->settings.min_ranks)
+		json_object_set_new(j, "missing", missing_json(r));
 	if (r->tensors)
 		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
 	json_object_set_new(j, "inputs", inputs_json(r));
@@ -341,19 +354,34 @@ static char *times_text(const struct coll_times *t, char *buf, size_t cap)
 	return buf;
 }
 
+/* "4 ranks", "3 of 4 ranks (missing: 2)" */
+static const char *ranks_text(const struct coll_result *r, char *out, size_t cap)
+{
+	char missing[80];
+
+	if (r->came)
+		snprintf(out, cap, "%d of %d ranks (missing: %s)", r->ncame, r->size,
+		         ranks_missing(r->came, r->ncame, r->size, missing, sizeof missing));
+	else
+		snprintf(out, cap, "%d rank%s", r->size, r->size == 1 ? "" : "s");
+	return out;
+}
+
 /* "4 ranks", "4 ranks, 6 inputs"; of one rank alone "4 files". */
 static void whose_text(const struct coll_result *r, const struct coll_request *q, char *out,
                        size_t cap)
 {
 	const bool several = q->work == WORK_COLLECTIVE && coll_takes_several(q->kind) &&
-	                     r->all_inputs > (uint64_t)r->size;
+	                     r->all_inputs > (uint64_t)r->ncame;
+	char ranks[128];
 
 	if (several && r->size == 1)
 		snprintf(out, cap, "%" PRIu64 " files", r->all_inputs);
 	else if (several)
-		snprintf(out, cap, "%d ranks, %" PRIu64 " inputs", r->size, r->all_inputs);
+		snprintf(out, cap, "%s, %" PRIu64 " inputs", ranks_text(r, ranks, sizeof ranks),
+		         r->all_inputs);
 	else
-		snprintf(out, cap, "%d rank%s", r->size, r->size == 1 ? "" : "s");
+		ranks_text(r, out, cap);
 }
 
 /* ", 7.9 MiB of files in pieces: 8 equal, 0 delta, 0 compressed, 1 raw", if ranks compared them. */
@@ -379,7 +407,7 @@ static void summary(const struct coll_result *r, const struct coll_request *q)
 	const char *by = algorithm ? " by " : "";
 	char size[UNITS_TEXT], total[UNITS_TEXT], times[8 * UNITS_TEXT], digest[DIGEST_TEXT];
 	const struct coll_times *t = &r->times;
-	char whose[80], pieces[192];
+	char whose[192], pieces[192];
 
 	if (!algorithm)
 		algorithm = "";
@@ -437,9 +465,10 @@ static void print_preview(const struct coll_result *r, const struct coll_request
 	const struct coll_preview *p = r->preview;
 	const char *op = op_of(q);
 	char read[UNITS_TEXT], written[UNITS_TEXT], sent[UNITS_TEXT], received[UNITS_TEXT];
+	char ranks[128];
 
-	report_note("rank %d: dry run: %s%s%s of %d ranks on %" PRIu32 " stream%s", r->rank,
-	            q->command, op ? " " : "", op ? op : "", r->size, r->streams,
+	report_note("rank %d: dry run: %s%s%s of %s on %" PRIu32 " stream%s", r->rank, q->command,
+	            op ? " " : "", op ? op : "", ranks_text(r, ranks, sizeof ranks), r->streams,
 	            r->streams == 1 ? "" : "s");
 	for (int i = 0; i < p->nvectors; i++)
 		print_planned(&p->vectors[i], r->rank);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "lib/coll/task.h"
+#include "lib/job/ranks.h"
 #include "lib/links/probe.h"
 
 struct barrier {
@@ -62,18 +63,25 @@ static int peers_of(const uint8_t *used, int size, int direction, int *peers)
 static int find_edges(const struct coll *c, uint8_t *used, struct err *err)
 {
 	const struct barrier *b = c->state;
-	uint64_t *off = err_calloc((size_t)c->size + 1, sizeof *off, "the links", err);
+	const int *came = c->plan.came, n = c->plan.ncame;
+	uint64_t *off = err_calloc((size_t)n + 1, sizeof *off, "the links", err);
 	if (!off)
 		return -1;
-	for (int j = 1; j <= c->size; j++)
+	for (int j = 1; j <= n; j++)
 		off[j] = 1;
-	const struct coll_args args = {.rank = c->rank,
-	                               .size = c->size,
+	/* The schedule numbers the ranks that take part from 0. */
+	const struct coll_args args = {.rank = ranks_find(came, n, c->rank),
+	                               .size = n,
 	                               .ninputs = 1,
 	                               .noutputs = 1,
 	                               .off = off,
-	                               .host = c->plan.host};
-	int ret = c->size > 1 ? exec_edges(b->algorithm, &args, used, err) : 0;
+	                               .host = came ? NULL : c->plan.host};
+	int ret = n > 1 ? exec_edges(b->algorithm, &args, used, err) : 0;
+	for (int k = n - 1; came && k >= 0; k--) {
+		const uint8_t edges = used[k];
+		used[k] = 0;
+		used[came[k]] = edges;
+	}
 	free(off);
 	return ret;
 }

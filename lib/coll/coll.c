@@ -56,6 +56,12 @@ static int stage(struct coll *c, int (*fn)(struct coll *, struct err *), struct 
 	return fn ? fn(c, err) : 0;
 }
 
+/* Without numbers, a rank that finds no record any more begins another job. */
+static bool has_one_coordinator(const struct job_conf *conf)
+{
+	return conf->rendezvous && conf->rank != JOB_RANK_AUTO;
+}
+
 /* Everything before the job is open. */
 static int prepare(struct coll *c, struct err *err)
 {
@@ -76,7 +82,10 @@ static int prepare(struct coll *c, struct err *err)
 	c->size = c->member.conf.size;
 	if (o->joining)
 		o->joining(o->ctx, &c->member);
-	if (request_check_size(r, c->size, err) < 0 || stage(c, c->task->prepare, err) < 0 ||
+	if (request_check_size(r, c->size, err) < 0 ||
+	    request_check_fewest(&r->settings, c->size, has_one_coordinator(&c->member.conf), err) <
+	            0 ||
+	    stage(c, c->task->prepare, err) < 0 ||
 	    member_present(&c->member, r->ninputs ? r->inputs[0] : NULL,
 	                   r->noutputs ? r->outputs[0] : NULL, err) < 0)
 		return -1;
@@ -325,6 +334,8 @@ int coll_run(const struct coll_request *request, const struct coll_observer *obs
 	result->rank = c->rank;
 	result->size = c->size;
 	result->all_inputs = c->request->work == WORK_COLLECTIVE ? c->plan.total_inputs : 0;
+	result->came = c->plan.came;
+	result->ncame = c->plan.ncame ? c->plan.ncame : c->size;
 	result->hosts = c->plan.hosts;
 	result->host = c->plan.host;
 	result->link = c->link;

@@ -164,9 +164,11 @@ struct coll_result {
 	                         committed: the same job may run again */
 	enum phase phase;     /* in which the job failed, or the last one */
 	int rank, size;       /* rank -1: not known */
-	uint64_t all_inputs;  /* of a collective: the number of inputs of all ranks; 0: not known */
-	int hosts;            /* number of hosts; 0: not known */
-	const int *host;      /* as in struct coll_args; NULL: not known */
+	int ncame;           /* the number of ranks that take part: size, unless some are missing */
+	const int *came;     /* [ncame], ascending: they; NULL: all ranks, as far as is known */
+	uint64_t all_inputs; /* of a collective: the number of inputs of all ranks; 0: not known */
+	int hosts;           /* number of hosts; 0: not known */
+	const int *host;     /* as in the plan; NULL: not known, or each has its own */
 	const struct coll_algorithm *algorithm; /* the one that ran; NULL: none */
 	const char *dtype;                      /* "mixed": several types; NULL: none */
 	const char *output;                     /* name of the first output; NULL: none */

@@ -25,13 +25,15 @@ static int prepare(struct coll *life, struct err *err)
 	struct presence *p = &conf->present;
 	bool any_rank = conf->rank == JOB_RANK_AUTO && life->size > 1;
 	c->life = life;
-	c->agreed.size = life->size;
+	c->agreed.size = c->agreed.ncame = life->size;
 	c->agreed.root = r->root;
 	if (!coll_rules(r->kind)->rooted)
 		return 0;
+	conf->root = r->root;
 	if (r->root_host) {
 		host_name_make(p->root, r->root_host);
 		p->finds_root = true;
+		conf->root = -1;
 	} else if (any_rank && !r->have_root) {
 		if (!request_root_offers(r))
 			return err_set(
@@ -39,6 +41,7 @@ static int prepare(struct coll *life, struct err *err)
 			        "%s: --rank auto needs the host of the root: give --root HOST",
 			        r->command);
 		p->finds_root = true;
+		conf->root = -1;
 	}
 	return 0;
 }
@@ -133,7 +136,7 @@ static bool prepares(const struct collective *c)
 
 static bool awaits_prepared(const struct collective *c)
 {
-	return prepares(c) && c->prepared < c->agreed.size;
+	return prepares(c) && c->prepared < c->agreed.ncame;
 }
 
 static int await_prepared(struct collective *c, struct err *err)
@@ -293,6 +296,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	                {
 	                        .vectors = c->transfer.vectors,
 	                        .nvectors = c->agreed.nvectors,
+	                        .size = c->agreed.size,
 	                        .streams = (int)c->life->plan.streams,
 	                        .io = {elements_read, elements_write, c},
 	                        .threads = bytes > INLINE_BYTES,

@@ -18,7 +18,7 @@ static struct conn *conn_of(void *ctx, int peer, bool out, int stream)
 
 int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 {
-	int size = d->conf.vectors[0].args.size, nout = 0, nin = 0, ret = 0;
+	int size = exec_ranks(&d->conf), nout = 0, nin = 0, ret = 0;
 	int *out = err_calloc((size_t)size, sizeof *out, "the edges", err);
 	int *in = err_calloc((size_t)size, sizeof *in, "the edges", err);
 	if (!out || !in)
@@ -60,7 +60,7 @@ static bool has_many_windows(const struct drive *d)
 
 int drive_lanes(struct drive *d, struct err *err)
 {
-	int size = d->conf.vectors[0].args.size, lanes = 0;
+	int size = exec_ranks(&d->conf), lanes = 0;
 	if (!(d->edges = err_calloc((size_t)size, 1, "the edges", err)))
 		return -1;
 	if ((has_many_windows(d) ? job_run_in_thread(d->job, find_edges, d, err)

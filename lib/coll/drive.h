@@ -56,7 +56,7 @@ struct drive {
 int drive_lanes(struct drive *, struct err *err);
 /* Connect the edges of conf's schedules, and wait until all are ready, or the job goes back. */
 int drive_connect(struct drive *, struct err *err);
-/* Connect the edges @used (exec_edges) of conf.vectors[0].args.size ranks, by conf.streams
+/* Connect the edges @used (exec_edges) of exec_ranks ranks, by conf.streams
  * connections each: for a caller that runs several schedules over one mesh. */
 int drive_connect_edges(struct drive *, const uint8_t *used, struct err *err);
 

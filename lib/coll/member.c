@@ -415,6 +415,7 @@ int member_init(struct member *m, const struct job_settings *given, struct err *
 	const struct job_settings *const s = &with_ticket;
 	memset(m, 0, sizeof *m);
 	m->conf.settings = given;
+	m->conf.root = -1;
 	find_launch(&m->launch, s);
 	if (check_tls_options(s, err) < 0 ||
 	    (s->congestion && congestion_check(s->congestion, err) < 0) ||

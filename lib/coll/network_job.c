@@ -33,6 +33,8 @@ int coll_find_network(const struct coll *c, const int *host, const struct select
 	network_add(n, host_of_rank(host, c->rank), &own);
 	for (int r = 0; r < c->size; r++) {
 		const int h = host_of_rank(host, r);
+		if (h < 0) /* the rank is missing */
+			continue;
 		names[h] = job_host(c->job, r);
 		network_add_round_trip(n, h, (double)job_round_trip(c->job, r) / NS_PER_SEC);
 	}

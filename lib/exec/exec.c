@@ -206,7 +206,7 @@ void exec_watch_lanes(struct exec *x)
 static int stream_init(struct exec *x, int k, struct err *err)
 {
 	struct stream *s = &x->streams[k];
-	int size = x->vectors[0].conf->args.size;
+	int size = exec_ranks(&x->conf);
 	size_t n = (size_t)size + 1;
 	s->exec = x;
 	s->vector = x->vectors;
@@ -232,7 +232,7 @@ static int stream_init(struct exec *x, int k, struct err *err)
 
 static int init_lanes(struct exec *x, struct err *err)
 {
-	size_t size = (size_t)x->vectors[0].conf->args.size;
+	size_t size = (size_t)exec_ranks(&x->conf);
 	uint8_t *found = x->conf.edges ? NULL : err_calloc(size, 1, "the lanes", err);
 	const uint8_t *used = x->conf.edges ? x->conf.edges : found;
 	x->lane_out = err_calloc(size, sizeof *x->lane_out, "the lanes", err);

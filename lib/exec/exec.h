@@ -29,7 +29,7 @@ struct exec_vector {
 	const struct coll_algorithm *algorithm;
 	struct coll_args args; /* of the whole vector. The arrays must outlive the executor */
 	/* [args.size], ascending: the ranks that take part in this vector, which args numbers from
-	 * 0. It must outlive the executor. NULL: all ranks, as in the first vector. A rank that
+	 * 0. It must outlive the executor. NULL: ranks 0 to args.size - 1. A rank that
 	 * does not take part has a vector of size 1 without elements, in as many windows. */
 	const int *ranks;
 	enum reduce_op op;
@@ -46,7 +46,8 @@ struct exec_vector {
 struct exec_conf {
 	const struct exec_vector *vectors; /* must outlive the executor */
 	int nvectors;                      /* >= 1 */
-	int streams;                       /* K >= 1 */
+	int size;    /* peers are below this; 0: below args.size of the first vector */
+	int streams; /* K >= 1 */
 	/* Several executors may share the streams of a rank (team.h): this one runs the streams
 	 * member, member + members, ... members 0: it runs all streams. */
 	int members, member;
@@ -72,6 +73,11 @@ struct exec_conf {
 	struct conn *(*conn)(void *ctx, int peer, bool out, int stream);
 	void *conn_ctx;
 };
+
+static inline int exec_ranks(const struct exec_conf *conf)
+{
+	return conf->size ? conf->size : conf->vectors[0].args.size;
+}
 
 struct exec;
 
@@ -130,7 +136,7 @@ struct exec_times {
 	int64_t ns[SPENT_KINDS];  /* their sum is the time of all these threads */
 	int64_t reading, writing; /* ns in which the file threads transferred data */
 	int64_t contended; /* ns in which a thread was ready and had no processor; included in ns */
-	int64_t *peers;    /* [size], owned by the caller: ns of RECV and SEND by peer */
+	int64_t *peers;    /* [exec_ranks], owned by the caller: ns of RECV and SEND by peer */
 };
 /* Add the times of a finished executor to *sum. Requires conf.timed. */
 void exec_times(const struct exec *, struct exec_times *sum);

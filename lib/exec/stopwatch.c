@@ -23,7 +23,7 @@ static int64_t contention(void)
 
 int exec_watch_init(struct exec *x, struct err *err)
 {
-	size_t size = (size_t)x->conf.vectors[0].args.size;
+	size_t size = (size_t)exec_ranks(&x->conf);
 	if (!x->conf.timed)
 		return 0;
 	x->watch.lap = clock_ns();
@@ -143,7 +143,7 @@ void exec_times(const struct exec *x, struct exec_times *sum)
 	sum->reading += atomic_load(&x->io.reader.busy);
 	sum->writing += atomic_load(&x->io.writer.busy);
 	sum->contended += w->contended;
-	for (int p = 0; p < x->conf.vectors[0].args.size; p++)
+	for (int p = 0; p < exec_ranks(&x->conf); p++)
 		sum->peers[p] += w->peers[p];
 }
 

@@ -118,7 +118,7 @@ static int each_conn(struct member *m, int (*fn)(struct member *, struct conn *,
                      struct err *err)
 {
 	const struct exec_conf *c = &m->team->conf;
-	int size = c->vectors[0].args.size, ret = 0;
+	int size = exec_ranks(c), ret = 0;
 	for (int k = (int)(m - m->team->members); k < c->streams; k += m->team->n)
 		for (int peer = 0; peer < size; peer++)
 			for (int out = 0; out < 2 && ret == 0; out++) {

@@ -168,7 +168,7 @@ static bool is_empty(const struct window *w)
 int exec_window_edges(const struct exec_conf *conf, uint8_t *used, struct err *err)
 {
 	struct window w;
-	int ret = window_init(&w, conf->vectors[0].args.size, err);
+	int ret = window_init(&w, exec_ranks(conf), err);
 	for (int i = 0; ret == 0 && i < conf->nvectors; i++) {
 		const struct exec_vector *p = &conf->vectors[i];
 		for (uint32_t k = 0; ret == 0 && k < p->windows; k++) {
@@ -206,7 +206,7 @@ int exec_foresee(const struct exec_conf *conf, struct exec_stats *out, struct er
 {
 	struct exec_stats once = {0};
 	struct window w;
-	int ret = window_init(&w, conf->vectors[0].args.size, err);
+	int ret = window_init(&w, exec_ranks(conf), err);
 	*out = (struct exec_stats){0};
 	for (int p = 0; ret == 0 && p < conf->nvectors; p++) {
 		const struct exec_vector *v = &conf->vectors[p];

@@ -70,6 +70,18 @@ int host_groups(struct host_member *members, int size, int *host)
 	return hosts;
 }
 
+int host_groups_spread(int **host, const int *came, int ncame, int size, struct err *err)
+{
+	int *all = err_calloc((size_t)size, sizeof *all, "the hosts of the ranks", err);
+	for (int r = 0; all && r < size; r++)
+		all[r] = -1;
+	for (int k = 0; all && k < ncame; k++)
+		all[came[k]] = *host ? (*host)[k] : k;
+	free(*host);
+	*host = all;
+	return all ? 0 : -1;
+}
+
 /* ---- the groups in bytes ---- */
 
 /* Ranks of hosts first, first + 1, ...: @each consecutive ranks of each. */

@@ -26,6 +26,10 @@ struct host_member {
  * order of their lowest ranks. Sorts @members[size]. Returns the number of hosts. */
 int host_groups(struct host_member *members, int size, int *host);
 
+/* *@host[ncame] (malloced; NULL: each has its own host) has the hosts of the ranks @came[ncame] of
+ * @size. Replace it by one [size] with -1 for the others. ERR_RESOURCE: it is freed. */
+int host_groups_spread(int **host, const int *came, int ncame, int size, struct err *err);
+
 /* Encode @host[size] as runs; a run is a sequence of hosts that each have the same number of
  * consecutive ranks. If all hosts have the same number of consecutive ranks, this is one run. Never
  * more than HOST_GROUPS_MOST bytes. @host NULL: every rank has its own host. */

@@ -287,8 +287,11 @@ struct job *job_open(const struct job_conf *conf, struct err *err)
 		goto fail;
 	if (conf->secret || conf->credentials) {
 		j->tls = tls_new(err);
-		j->control = j->tls && conf->credentials ? tls_new_mutual(conf->credentials, err)
-		                                         : j->tls;
+		/* With min_ranks control links may still come when others carry data. */
+		j->control = !j->tls             ? NULL
+		             : conf->credentials ? tls_new_mutual(conf->credentials, err)
+		             : conf->settings->min_ranks > 0 ? tls_new(err)
+		                                             : j->tls;
 		if (!j->control)
 			goto fail;
 	}

@@ -45,8 +45,10 @@ struct job_conf {
 	uint8_t launch_tag[8]; /* of the launcher's id; zeros: the user has named the job */
 	int rank;              /* or JOB_RANK_AUTO */
 	int size;              /* 0: the coordinator's (rank auto) */
+	int root; /* with settings->min_ranks: the rank without which the job does not begin; -1 */
 	/* One of these, or neither: --insecure. The caller owns them; the job wipes the secret, or
-	 * the credentials' key, once all ranks have joined. */
+	 * the credentials' key, once all ranks have joined; on the coordinator, if ranks are
+	 * missing, before the verdict. */
 	struct secret *secret;
 	struct credentials *credentials;
 	const char *rendezvous;
@@ -75,6 +77,8 @@ int job_coordinator(const struct job *); /* its rank; -1: not known */
 /* The name of a rank's host, owned by the job, once the plan is known; "": not known, or all ranks
  * are on one host. */
 const char *job_host(const struct job *, int rank);
+/* Does @rank take part in the job (plan.came)? True before the plan is known. */
+bool job_comes(const struct job *, int rank);
 /* Has @rank's host the same identity as this rank's (host_groups.h)? A hint. False before the plan
  * is known. */
 bool job_shares_host(const struct job *, int rank);
@@ -86,8 +90,8 @@ int64_t job_round_trip(const struct job *, int rank);
 uint64_t job_link_speed(const struct job *);
 struct loop *job_loop(struct job *);
 
-/* On the coordinator, when all ranks agree: fill the plan. session, hosts, host, host_cpus,
- * total_inputs and memory are set by the job. */
+/* On the coordinator, when all ranks agree: fill the plan. session, came, ncame, hosts, host,
+ * host_cpus, total_inputs and memory are set by the job. @intents[size]; NULL: a missing rank. */
 typedef int job_decide(void *ctx, const struct intent *const *intents, struct plan *plan,
                        struct err *err);
 /* On the coordinator, after decide: append the details for @rank, at most DETAILS_MAX bytes; they

@@ -88,7 +88,8 @@ struct job_end {
 
 /* Where the other ranks are. Written by job_places.c. */
 struct job_places {
-	int *host, hosts; /* as in the plan */
+	int *came, ncame; /* as in the plan, as the next two */
+	int *host, hosts;
 	/* [size], filled for the ranks whose places are known: */
 	char (*names)[PRESENT_HOST];    /* names of their hosts */
 	struct addr *addrs;             /* of their data listeners */
@@ -275,7 +276,9 @@ void job_forget_keys(struct job *);
 void job_release_places(struct job *);
 void job_release_links(struct job *);
 
-/* Remove this rank's record from the store (@ctx: the job). */
-void job_withdraw(void *ctx);
+/* Remove this rank's record from the store. */
+void job_withdraw(struct job *);
+/* Nobody joins any more: forget what joining needs. */
+void job_settle(struct job *);
 
 #endif

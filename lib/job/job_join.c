@@ -56,11 +56,18 @@ static void warn(void *ctx, const char *text)
 }
 
 /* The store may have failed since: the job continues without it. */
-void job_withdraw(void *ctx)
+void job_withdraw(struct job *j)
 {
-	struct job *j = ctx;
 	struct err ignored = {0};
 	rendezvous_withdraw(j->rendezvous, clock_ns() + NS_PER_SEC, &ignored);
+}
+
+static void nobody_joins(void *ctx)
+{
+	struct job *j = ctx;
+	job_withdraw(j);
+	if (j->state >= JOB_RUNNING)
+		job_settle(j);
 }
 
 /* The address that distinguishes ranks on hosts of the same name, whichever rank coordinates; and
@@ -101,6 +108,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .tls = j->control,
 	        .size = j->size,
 	        .rank = j->conf.rank == JOB_RANK_AUTO ? -1 : j->conf.rank,
+	        .root = j->conf.root,
 	        .present = &j->conf.present,
 	        .host_of = host_by_file,
 	        .jobtag = j->jobtag,
@@ -113,7 +121,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .callbacks = &j->callbacks,
 	        .met = met,
 	        .warn = warn,
-	        .complete = job_withdraw,
+	        .complete = nobody_joins,
 	        .ctx = j,
 	};
 	char links[64];

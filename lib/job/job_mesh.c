@@ -114,6 +114,18 @@ static const char *name_hosts(const struct job *j, char *text, size_t cap)
 	return text;
 }
 
+static void say_who_came(const struct job *j, const struct plan *plan)
+{
+	char hosts[320], who[96] = "", missing[128];
+	if (plan->came)
+		snprintf(who, sizeof who, "%d of %d ranks (missing: %.60s)", plan->ncame, j->size,
+		         ranks_missing(plan->came, plan->ncame, j->size, missing, sizeof missing));
+	else
+		snprintf(who, sizeof who, "all %d ranks", j->size);
+	job_log(j, 1, "%s have joined and agree; they are on %d host%s%s", who, plan->hosts,
+	        plan->hosts == 1 ? "" : "s", name_hosts(j, hosts, sizeof hosts));
+}
+
 int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_callbacks *callbacks,
               struct plan *plan, struct err *err)
 {
@@ -143,9 +155,7 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 			return -1;
 	}
 	*plan = j->said.plan;
-	char hosts[320];
-	job_log(j, 1, "all %d ranks have joined and agree; they are on %d host%s%s", j->size,
-	        plan->hosts, plan->hosts == 1 ? "" : "s", name_hosts(j, hosts, sizeof hosts));
+	say_who_came(j, plan);
 	return 0;
 }
 

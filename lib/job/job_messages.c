@@ -67,8 +67,7 @@ static int take_ask(struct job *j, struct view v, struct err *err)
 	return ret;
 }
 
-/* All have joined: the secret and the rendezvous are no longer needed. */
-static void settle(struct job *j)
+void job_settle(struct job *j)
 {
 	if (j->conf.secret)
 		secret_wipe(j->conf.secret);
@@ -129,10 +128,13 @@ static int take_joined(struct job *j, struct view v, struct err *err)
 
 static int take_roster(struct job *j, struct view v, struct err *err)
 {
-	settle(j);
+	if (!j->coord || !coord_door_is_open(j->coord))
+		job_settle(j);
 	if (plan_decode(&j->said.plan, &v, err) < 0 || keep_details(j, err) < 0 ||
 	    job_read_roster(j, v, err) < 0)
 		return -1;
+	j->said.plan.came = j->places.came;
+	j->said.plan.ncame = j->places.ncame;
 	j->said.plan.host = j->places.host;
 	j->said.plan.hosts = j->places.hosts;
 	job_move(j, JOB_RUNNING);

@@ -5,6 +5,7 @@
 
 #include "lib/base/private.h"
 #include "lib/job/job_internal.h"
+#include "lib/job/ranks.h"
 #include "lib/net/iface.h"
 
 /* The address of a data listener; a port alone is on the coordinator's host. */
@@ -85,12 +86,17 @@ int job_read_roster(struct job *j, struct view v, struct err *err)
 	struct roster r;
 	if (roster_decode(&r, &v, err) < 0)
 		return -1;
+	j->places.came = r.came;
+	j->places.ncame = r.ncame;
 	j->places.host = r.host;
 	j->places.hosts = r.hosts;
 	if ((j->size && r.size != (uint32_t)j->size) || j->rank >= (int)r.size ||
 	    j->root >= (int)r.size || j->coordinator >= (int)r.size ||
 	    j->beats.slowest.rank >= (int)r.size)
 		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
+	if (!job_comes(j, j->rank) || (j->root >= 0 && !job_comes(j, j->root)) ||
+	    !job_comes(j, j->coordinator) || !job_comes(j, 0))
+		return err_set(err, ERR_INTEGRITY, "a roster without a rank that takes part");
 	j->size = (int)r.size;
 	if (read_inquiry(j, &v, err) < 0)
 		return -1;
@@ -135,6 +141,12 @@ uint64_t job_link_speed(const struct job *j)
 {
 	const struct conn *link = j->coord ? coord_far_link(j->coord) : j->ctl.conn;
 	return link ? iface_speed_of(link->fd) : 0;
+}
+
+bool job_comes(const struct job *j, int rank)
+{
+	const struct job_places *p = &j->places;
+	return ranks_find(p->came, p->ncame, rank) >= 0;
 }
 
 bool job_shares_host(const struct job *j, int rank)
@@ -192,6 +204,7 @@ void job_release_places(struct job *j)
 	free(p->keys);
 	free(p->addrs);
 	free(p->names);
+	free(p->came);
 	free(p->host);
 	buf_release(&p->asked);
 }

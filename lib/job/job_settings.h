@@ -38,7 +38,12 @@ struct job_settings {
 	bool insecure;
 	struct address_settings addresses;
 	int64_t join_timeout, timeout; /* ns */
-	uint64_t memory;               /* bytes that this rank may use */
+	/* The fewest ranks with which the job begins (0: all), and after how long it begins with
+	 * fewer than all, ns; have_grace: the caller has set it. */
+	int min_ranks;
+	int64_t grace;
+	bool have_grace;
+	uint64_t memory;     /* bytes that this rank may use */
 	uint64_t limit_rate; /* the most bytes per second over its data connections; 0: no limit */
 	struct {
 		uint64_t up, down; /* bytes per second between this host and others; 0: not given */

@@ -265,23 +265,81 @@ PART(again, "AGAIN",
 
 /* ---- what is in no table: the machines of the ranks, and errors of other versions ---- */
 
+/* One bit for each rank, the lowest first: it takes part. */
+static void put_came(struct buf *b, const struct roster *r)
+{
+	uint8_t bits = 0;
+	buf_put_u8(b, r->came != NULL);
+	for (int rank = 0, k = 0; r->came && rank < (int)r->size; rank++) {
+		const bool comes = k < r->ncame && r->came[k] == rank;
+		k += comes;
+		bits |= (uint8_t)(comes << rank % 8);
+		if (rank % 8 == 7 || rank == (int)r->size - 1) {
+			buf_put_u8(b, bits);
+			bits = 0;
+		}
+	}
+}
+
 void roster_encode(const struct roster *r, struct buf *b)
 {
+	int *host = r->host;
 	buf_put_u32(b, r->size);
-	host_groups_put(b, r->host, (int)r->size);
+	put_came(b, r);
+	if (r->came && !(host = calloc((size_t)r->ncame, sizeof *host))) {
+		b->failed = b->nomem = true;
+		return;
+	}
+	for (int k = 0; r->came && k < r->ncame; k++)
+		host[k] = r->host[r->came[k]];
+	host_groups_put(b, host, r->came ? r->ncame : (int)r->size);
+	if (r->came)
+		free(host);
+}
+
+static int get_came(struct roster *r, struct view *v, struct err *err)
+{
+	const unsigned some = view_u8(v);
+	const size_t size = r->size, n = (size + 7) / 8;
+	const uint8_t *bits = some ? view_bytes(v, n) : NULL;
+	r->ncame = (int)size;
+	if (v->failed || some > 1 || (some && size % 8 && bits[n - 1] >> size % 8))
+		return malformed(err, "ROSTER", "came");
+	if (!some)
+		return 0;
+	if (!(r->came = err_calloc(size, sizeof *r->came, "the ranks of the job", err)))
+		return -1;
+	r->ncame = 0;
+	for (int rank = 0; rank < (int)size; rank++)
+		if (bits[rank / 8] >> rank % 8 & 1)
+			r->came[r->ncame++] = rank;
+	return r->ncame && r->ncame < (int)size ? 0 : malformed(err, "ROSTER", "came");
+}
+
+static int get_roster(struct roster *r, struct view *v, struct err *err)
+{
+	if (v->failed || !r->size || r->size > JOB_MAX_SIZE)
+		return malformed(err, "ROSTER", "size");
+	if (get_came(r, v, err) < 0)
+		return -1;
+	r->hosts = host_groups_get(v, r->ncame, &r->host, err);
+	if (r->hosts < 0)
+		return -1;
+	return r->came ? host_groups_spread(&r->host, r->came, r->ncame, (int)r->size, err) : 0;
 }
 
 int roster_decode(struct roster *r, struct view *v, struct err *err)
 {
 	*r = (struct roster){.size = view_u32(v)};
-	if (v->failed || !r->size || r->size > JOB_MAX_SIZE)
-		return malformed(err, "ROSTER", "size");
-	r->hosts = host_groups_get(v, (int)r->size, &r->host, err);
-	return r->hosts < 0 ? -1 : 0;
+	const int ret = get_roster(r, v, err);
+	if (ret < 0)
+		roster_release(r);
+	return ret;
 }
 
 void roster_release(struct roster *r)
 {
+	free(r->came);
 	free(r->host);
 	*r = (struct roster){0};
 }

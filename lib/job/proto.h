@@ -233,10 +233,14 @@ struct plan {
 	bool trace;            /* all ranks record what they do (lib/exec/trace.h) */
 	uint32_t host_cpus; /* number of processors that the coordinator may use; 0: the ranks are
 	                       on several hosts. Set before decide */
-	/* Set before decide, by the identities of hosts. They are in ROSTER after the plan, not in
-	 * the plan; the job owns them. */
-	int hosts;       /* number of hosts */
-	const int *host; /* host[size], as in struct coll_args; NULL: every rank has its own host */
+	/* Set before decide, by who has come and the identities of hosts. They are in ROSTER after
+	 * the plan, not in the plan; the job owns them. */
+	int ncame;       /* number of ranks that take part: with --min-ranks perhaps not all */
+	const int *came; /* [ncame], ascending: their numbers; NULL: all ranks take part */
+	int hosts;       /* number of their hosts */
+	/* host[size], as in struct coll_args; -1: a missing rank. NULL: none is missing, and every
+	 * rank has its own host. */
+	const int *host;
 	uint8_t session[MESH_SESSION_BYTES];
 	struct view details; /* for this rank only; memory as in an intent */
 };
@@ -249,7 +253,8 @@ int plan_decode(struct plan *, struct view *, struct err *);
 #define PROTO_PLACES 16
 struct roster {
 	uint32_t size;    /* 1 to JOB_MAX_SIZE */
-	int *host, hosts; /* as in the plan; after decoding, host is malloced */
+	int *came, ncame; /* as in the plan, as the next two; after decoding malloced */
+	int *host, hosts;
 };
 void roster_encode(const struct roster *, struct buf *);
 int roster_decode(struct roster *, struct view *, struct err *err);

@@ -1,6 +1,7 @@
 #include "lib/job/ranks.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 
 void rank_list_init(struct rank_list *l, char *buf, size_t cap)
 {
@@ -43,4 +44,31 @@ char *rank_list_end(struct rank_list *l)
 {
 	flush(l);
 	return l->buf;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const int x = *(const int *)a, y = *(const int *)b;
+	return (x > y) - (x < y);
+}
+
+int ranks_find(const int *ranks, int n, int rank)
+{
+	if (!ranks)
+		return rank;
+	const int *at = bsearch(&rank, ranks, (size_t)n, sizeof rank, by_number);
+	return at ? (int)(at - ranks) : -1;
+}
+
+char *ranks_missing(const int *ranks, int n, int size, char *buf, size_t cap)
+{
+	struct rank_list list;
+	int k = 0;
+	rank_list_init(&list, buf, cap);
+	for (int r = 0; ranks && r < size; r++)
+		if (k < n && ranks[k] == r)
+			k++;
+		else
+			rank_list_add(&list, r);
+	return rank_list_end(&list);
 }

@@ -48,6 +48,8 @@ a = np.load("in.0.npy"); a[1] = np.nan; a[2] = np.inf; np.save("nan.npy", a); np
 	prints jobs run -n 2 -- broadcast --json --raw-file --delta old/ --delete tree/ -o 'copies.{rank}/'
 	prints jobs run -n 2 -- scatter --json --order rank in.0.npy -o 'part.{rank}.npy'
 	prints jobs run -n 2 -- barrier --json
+	prints jobs run -n 3 -- barrier --min-ranks 2 --json
+	prints jobs run -n 3 -- allreduce --min-ranks 2 --grace 200ms --json 'in.{rank}.npy' -o 'some.{rank}.npy'
 	prints jobs run -n 2 -- verify --same --json in.0.npy in.0.npy
 	prints jobs run -n 2 -- verify --json 'in.{rank}.npy'
 	prints jobs run -n 2 -- check --time 2ms --json
@@ -78,6 +80,7 @@ a = np.load("in.0.npy"); a[1] = np.nan; a[2] = np.inf; np.save("nan.npy", a); np
 unseen() {
 	cat <<-'END'
 		barrier inputs[]
+		barrier missing[]
 		barrier network.rate.down
 		barrier network.rate.up
 		barrier tensors

@@ -281,9 +281,14 @@ static void decode_roster(const uint8_t *data, size_t size)
 		return;
 	}
 	CHECK(r.size && r.size <= JOB_MAX_SIZE);
-	CHECK(r.hosts > 0 && (r.host ? r.hosts < (int)r.size : r.hosts == (int)r.size));
-	for (uint32_t i = 0; r.host && i < r.size; i++)
-		CHECK(r.host[i] >= 0 && r.host[i] < r.hosts);
+	CHECK(r.ncame > 0 && (r.came ? r.ncame < (int)r.size : r.ncame == (int)r.size));
+	CHECK(r.hosts > 0 && r.hosts <= r.ncame);
+	CHECK(r.came ? r.host != NULL : r.host ? r.hosts < r.ncame : r.hosts == r.ncame);
+	for (int i = 0, k = 0; r.host && i < (int)r.size; i++) {
+		const bool comes = !r.came || (k < r.ncame && r.came[k] == i);
+		k += comes;
+		CHECK(comes ? r.host[i] >= 0 && r.host[i] < r.hosts : r.host[i] == -1);
+	}
 	while (view_left(&v) && rank_place_decode(&p, &v, &err) == 0) {
 		CHECK(p.rank >= 0 && p.rank < JOB_MAX_SIZE);
 		CHECK(memchr(p.addr, 0, sizeof p.addr) && is_host(p.host));

@@ -204,7 +204,7 @@ void start_ranks(void)
 	}
 	for (int r = 0; r < job.size; r++) {
 		struct proc *p = job.procs[r];
-		if (has(MISSING) && r == late) {
+		if ((has(MISSING) && r == late) || job.absent >> r & 1) {
 			proc_kill(p, 128 + SIGKILL);
 			continue;
 		}
@@ -415,4 +415,26 @@ void draw_setting(void)
 		job.timeout = rng_scale(&job.rng, 500 * MS, 10 * SEC);
 		job.join_timeout = rng_scale(&job.rng, SEC, 30 * SEC);
 	}
+}
+
+/* Some jobs of the kinds that can go on without some ranks. Drawn apart, as the insider. */
+void draw_fewer(void)
+{
+	struct rng *rng = &job.fewer;
+	const bool fits = job.kind == COLL_ALLREDUCE || job.kind == COLL_REDUCE ||
+	                  job.kind == COLL_BROADCAST || job.kind == COLL_BARRIER;
+	if (!fits || job.size == 1 || has(INSIDER) || !rng_chance(rng, 500))
+		return;
+	const int least = job.store && !job.automatic ? 1 : job.size / 2 + 1;
+	job.fewest = (int)rng_range(rng, least, job.size);
+	job.grace = rng_scale(rng, 10 * MS, job.join_timeout / 2);
+	if (reduces() && dtype_is_float(job.dtype) && rng_chance(rng, 700))
+		job.op = REDUCE_AVG; /* of whole numbers: exact but for the division */
+	/* Without numbers any rank may coordinate: who is absent is only known without them. */
+	for (int r = 1, left = job.size - job.fewest; r < job.size && left; r++)
+		if (r != job.root && !has(RESTART) && !has(TWICE) && rng_chance(rng, 250)) {
+			job.absent |= 1u << r;
+			job.faults |= BIT(ABSENT);
+			left--;
+		}
 }

@@ -13,7 +13,7 @@ static const char *const names[FAULTS] = {
         "stale-record", "restart",       "slow-disk", "late",    "replay",     "scan",
         "crash",        "host-dies",     "reset",     "cut",     "long-pause", "disk-fails",
         "store-lies",   "signal",        "flips",     "missing", "twice",      "breaks",
-        "insider",      "lanes"};
+        "insider",      "lanes",         "absent"};
 
 static const struct {
 	enum dtype dtype;
@@ -158,6 +158,10 @@ struct proc *make_proc(int r)
 		arg(p, "-vv");
 	arg(p, "--timeout=%lldms", (long long)(job.timeout / MS));
 	arg(p, "--join-timeout=%lldms", (long long)(job.join_timeout / MS));
+	if (job.fewest) {
+		arg(p, "--min-ranks=%d", job.fewest);
+		arg(p, "--grace=%lldms", (long long)(job.grace / MS));
+	}
 	if (strcmp(job.algorithm, "auto") != 0)
 		arg(p, "--algorithm=%s", job.algorithm);
 	if (job.kind == COLL_BARRIER)
@@ -228,12 +232,14 @@ void job_simulate(uint64_t seed, struct verdict *v)
 	product_rng.s = rng_next(&job.rng);
 	insider_begin();
 	insider.rng.s = job.rng.s ^ 0x6a09e667f3bcc909u;
+	job.fewer.s = job.rng.s ^ 0xbb67ae8584caa73bu;
 	net_begin();
 	disk_begin();
 	store_begin();
 	draw_work();
 	draw_setting();
-	expect();
+	draw_fewer();
+	expect(all_ranks());
 	int64_t began = now;
 	extend(now);
 	if (has(RESTART))

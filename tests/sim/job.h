@@ -39,12 +39,13 @@ enum fault {
 	BREAKS, /* the control link of a rank, after its vote */
 	/* drawn apart */
 	INSIDER,
-	LANES, /* lanes are reset while data move: all ranks go back, and the job must end well */
+	LANES,  /* lanes are reset while data move: all ranks go back, and the job must end well */
+	ABSENT, /* with --min-ranks: ranks that never start */
 	FAULTS
 };
 
 #define BIT(fault) (1u << (fault))
-#define LOSSES     (~0u << CRASH & ~BIT(LANES))
+#define LOSSES     (~0u << CRASH & ~(BIT(LANES) | BIT(ABSENT)))
 
 struct job {
 	enum coll_kind kind;
@@ -79,6 +80,11 @@ struct job {
 	struct proc *procs[RANKS_MOST]; /* whose end counts */
 	struct proc *first;             /* the coordinator before its restart */
 	int insider;                    /* its rank; -1: nobody */
+	int fewest;                     /* --min-ranks; 0: all */
+	int64_t grace;
+	unsigned absent; /* ranks that never start: bits */
+	unsigned came;   /* ranks whose parts are in the outputs, as these show: bits */
+	struct rng fewer;
 	int64_t deadline;
 	struct rng rng;
 };
@@ -91,8 +97,10 @@ struct proc *make_proc(int r);
 
 /* ---- job_files.c ---- */
 
-/* What must come out, by the model. */
-void expect(void);
+/* What must come out, by the model, if the ranks @came take part. */
+void expect(unsigned came);
+/* With --min-ranks: find those that take part, by the outputs. False: there are no such ranks. */
+bool find_came(void);
 void write_files(void);
 
 enum found { FOUND_OLD, FOUND_NEW, FOUND_WRONG };
@@ -112,6 +120,7 @@ void power_fails(int host);
 void set_bounded_faults(void);
 void set_unbounded_faults(void);
 void set_insider(void);
+void draw_fewer(void);  /* --min-ranks, and who never starts */
 void start_ranks(void); /* or, where the first coordinator is killed, that one before */
 
 /* ---- judge.c ---- */
@@ -149,6 +158,11 @@ static inline bool rooted(void)
 static inline bool has_input(int r)
 {
 	return (job.kind != COLL_BROADCAST && job.kind != COLL_SCATTER) || r == job.root;
+}
+
+static inline unsigned all_ranks(void)
+{
+	return (1u << job.size) - 1;
 }
 
 static inline size_t bytes_of(uint64_t rows)

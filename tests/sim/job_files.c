@@ -12,34 +12,80 @@
 
 /* ---- what must come out ---- */
 
-static struct model model_of_job(void)
+/* Of the ranks @came, which it numbers from 0. */
+static struct model model_of(unsigned came)
 {
-	struct model m = {.kind = job.kind,
-	                  .size = job.size,
-	                  .root = job.root,
-	                  .dtype = job.dtype,
-	                  .op = job.op};
+	struct model m = {.kind = job.kind, .dtype = job.dtype, .op = job.op};
 	for (int r = 0; r < job.size; r++) {
-		m.rows[r] = job.rows[r];
-		m.cut[r] = job.cuts[r];
-		m.ninputs[r] = job.ninputs[r];
+		if (!(came >> r & 1))
+			continue;
+		const int k = m.size++;
+		if (r == job.root)
+			m.root = k;
+		m.rows[k] = job.rows[r];
+		m.cut[k] = job.cuts[r];
+		m.ninputs[k] = job.ninputs[r];
+		m.divisor += job.ninputs[r];
 		for (int i = 0; i < job.ninputs[r]; i++)
-			m.in[r][i] = job.in[r][i];
+			m.in[k][i] = job.in[r][i];
 	}
 	return m;
 }
 
-void expect(void)
+void expect(unsigned came)
 {
-	const struct model m = model_of_job();
-	for (int r = 0; r < job.size; r++) {
-		if (job.kind == COLL_BARRIER || !model_has_output(&m, r))
+	const struct model m = model_of(came);
+	job.came = came;
+	for (int r = 0, k = 0; r < job.size; r++) {
+		job.want[r] = NULL;
+		job.nwant[r] = 0;
+		if (!(came >> r & 1))
 			continue;
-		job.nwant[r] = model_rows(&m, r);
-		job.want[r] = world_alloc(bytes_of(job.nwant[r] + 1));
-		for (uint64_t k = 0; k < job.nwant[r]; k++)
-			model_element(&m, r, k, job.want[r] + bytes_of(k));
+		if (job.kind != COLL_BARRIER && model_has_output(&m, k)) {
+			job.nwant[r] = model_rows(&m, k);
+			job.want[r] = world_alloc(bytes_of(job.nwant[r] + 1));
+			for (uint64_t n = 0; n < job.nwant[r]; n++)
+				model_element(&m, k, n, job.want[r] + bytes_of(n));
+		}
+		k++;
 	}
+}
+
+static bool is_right(void)
+{
+	for (int r = 0; r < job.size; r++)
+		if (look_at_output(r) == FOUND_WRONG)
+			return false;
+	return true;
+}
+
+/* Those that have ended with 0, or have another output than the old one, must be among them. */
+static unsigned ranks_that_must(void)
+{
+	unsigned must = job.automatic ? 0 : 1u | 1u << job.root;
+	expect(0);
+	for (int r = 0; r < job.size; r++) {
+		const struct proc *p = job.procs[r];
+		if ((p->state == PROC_ENDED && p->code == 0) || look_at_output(r) != FOUND_OLD)
+			must |= 1u << r;
+	}
+	return must;
+}
+
+bool find_came(void)
+{
+	const unsigned must = ranks_that_must();
+	/* Fewest first: who left no trace took no part, if the outputs may be without it. */
+	for (int n = job.fewest; n <= job.size; n++)
+		for (unsigned came = must; came <= all_ranks(); came = (came + 1) | must) {
+			if (__builtin_popcount(came) != n || (came & job.absent))
+				continue;
+			expect(came);
+			if (is_right())
+				return true;
+		}
+	expect(all_ranks() & ~job.absent);
+	return false;
 }
 
 /* ---- files ---- */

@@ -19,7 +19,7 @@ static void find_struck(void)
 {
 	static const enum fault steady[] = {LATENCY,      SMALL_BUFFERS, SHORT_IO, SLOW_DISK,
 	                                    STALE_RECORD, RESTART,       LATE,     REPLAY,
-	                                    SCAN,         MISSING};
+	                                    SCAN,         MISSING,       ABSENT};
 	for (size_t i = 0; i < sizeof steady / sizeof steady[0]; i++)
 		job.struck |= job.faults & 1u << steady[i];
 	if (store_faults.struck)
@@ -63,6 +63,8 @@ static bool permitted(const struct proc *p)
 	case 0:
 		return true;
 	case 5:
+		if (job.fewest) /* it came too late */
+			return true;
 		/* Pauses may be longer than a short time to join. */
 		return struck(LOSSES | BIT(STORE_FAILS) | BIT(STALE_RECORD) | BIT(PAUSE) |
 		              BIT(PARTITION));
@@ -130,7 +132,8 @@ static void judge_rank(struct verdict *v, int r, enum found found)
 		         p->code);
 	if (struck(BIT(LANES)) && p->again && !struck(LOSSES))
 		complain(v, "rank %d: would begin again, and did not go back", r);
-	if (job.bounded && p->code != 0)
+	const bool takes_part = job.came >> r & 1;
+	if (job.bounded && p->code != 0 && (takes_part || p->code != 5) && !(job.absent >> r & 1))
 		complain(v, "rank %d: ended with %d where all faults were bounded", r, p->code);
 	if (!job.bounded && !killed && !permitted(p))
 		complain(v, "rank %d: ended with %d, which no fault of this job explains", r,
@@ -340,6 +343,8 @@ void judge(struct verdict *v)
 	enum found found[RANKS_MOST];
 	bool zero = false, named = false;
 	find_struck();
+	if (job.fewest && !find_came())
+		complain(v, "no %d ranks that could have come give these outputs", job.fewest);
 	for (int i = 0; i < nprocs; i++)
 		zero |= procs[i].state == PROC_ENDED && procs[i].code == 0;
 	v->succeeded = true;
@@ -374,8 +379,8 @@ void judge(struct verdict *v)
 		verdict |= strstr(said(job.procs[r]), "the verdict") != NULL;
 	}
 	for (int r = 0; given && r < job.size; r++)
-		if (job.procs[r]->again && is_alone(r))
+		if (job.procs[r]->again && is_alone(r) && (job.came >> r & 1))
 			complain(v, "rank %d: would begin again, but the verdict was given", r);
-	if (!verdict && !out_of_contact())
+	if (!verdict && !out_of_contact() && !job.fewest)
 		judge_agreement(v);
 }

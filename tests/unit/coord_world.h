@@ -57,6 +57,8 @@ static int hosts_seen; /* plan.hosts, as decide sees it */
 static struct err decision;
 static char warned[512]; /* the last warning */
 static int job_size;
+static int fewest; /* --min-ranks of the next job; 0: all */
+static int64_t grace;
 static struct view details_seen[MEMBERS]; /* the intents' details, as decide sees them */
 static uint64_t inputs_seen;
 static const char *tables[MEMBERS]; /* "name=value name=value ..."; NULL: it has none */
@@ -155,9 +157,10 @@ static inline int decide(void *ctx, const struct intent *const *intents, struct 
 	assert_ptr_equal(ctx, members);
 	decided++;
 	hosts_seen = plan->hosts;
-	inputs_seen = intents[0]->ninputs + 10 * intents[job_size - 1]->ninputs;
+	const struct intent *last = intents[job_size - 1];
+	inputs_seen = intents[0]->ninputs + 10 * (last ? last->ninputs : 0);
 	for (int r = 0; r < job_size; r++)
-		details_seen[r] = intents[r]->details;
+		details_seen[r] = intents[r] ? intents[r]->details : (struct view){0};
 	if (decision.code) {
 		*err = decision;
 		return -1;
@@ -245,6 +248,8 @@ static inline void open_job_as(int rank, const struct presence *present, int siz
 	job_size = size;
 	static struct job_settings settings;
 	settings.timeout = timeout;
+	settings.min_ranks = fewest;
+	settings.grace = grace;
 	struct coord_conf conf = {
 	        .settings = &settings,
 	        .loop = &loop,
@@ -277,7 +282,7 @@ static inline int set_up(void **state)
 	struct err err = {0};
 	(void)state;
 	memset(members, 0, sizeof members);
-	completed = decided = 0;
+	completed = decided = fewest = 0;
 	callbacks.goes_back = false;
 	warned[0] = '\0';
 	decision = (struct err){0};

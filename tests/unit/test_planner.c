@@ -39,7 +39,7 @@ static void begin(struct world *w, struct coll_request request, enum dtype dtype
 	if (!w->request.algorithm)
 		w->request.algorithm = "auto";
 	w->plan.total_inputs = SIZE;
-	w->agreed = (struct agreement){.size = SIZE};
+	w->agreed = (struct agreement){.size = SIZE, .ncame = SIZE};
 	assert_int_equal(vectors_of_arrays(&w->agreed, 1, &err), 0);
 	struct vector *v = &w->agreed.vectors[0];
 	v->info = array(rows[0], dtype);
@@ -471,7 +471,7 @@ TEST(shares_are_for_the_kind_of_the_job)
 		struct world w;
 		begin(&w, (struct coll_request){.kind = COLL_ALLREDUCE}, DTYPE_F32, rows);
 		agreement_release(&w.agreed);
-		w.agreed = (struct agreement){.size = SIZE};
+		w.agreed = (struct agreement){.size = SIZE, .ncame = SIZE};
 		assert_int_equal(vectors_of_arrays(&w.agreed, 2, &err), 0);
 		for (int i = 0; i < 2; i++) {
 			w.agreed.vectors[i].info = array(rows[0], DTYPE_F32);

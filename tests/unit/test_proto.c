@@ -388,12 +388,36 @@ TEST(an_error_s_text_is_escaped)
 	buf_release(&b);
 }
 
+/* Who takes part: all, none, or ranks that do not exist. */
+TEST(a_roster_that_cannot_be)
+{
+	static const uint8_t wrong[][8] = {
+	        {3, 0, 0, 0, 1, 7, 0}, /* all, as if some were missing */
+	        {3, 0, 0, 0, 1, 0, 0}, /* nobody */
+	        {3, 0, 0, 0, 1, 8, 0}, /* rank 3 */
+	        {3, 0, 0, 0, 2, 3, 0},
+	};
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		struct err err = {0};
+		struct view v = view_of(wrong[i], sizeof wrong[i]);
+		struct roster r;
+		assert_int_equal(roster_decode(&r, &v, &err), -1);
+		assert_int_equal(err.code, ERR_INTEGRITY);
+	}
+}
+
 /* Each cut of a ROSTER is malformed; places follow it. */
 TEST(a_roster_is_read)
 {
-	int host[] = {0, 1, 1, 0, 2};
-	const struct roster all[] = {{.size = 5, .host = host, .hosts = 3}, {.size = 7}};
-	for (size_t i = 0; i < 2; i++) {
+	int host[] = {0, 1, 1, 0, 2}, came[] = {0, 1, 3, 4, 5, 6, 7, 8, 9};
+	int sparse[] = {0, 1, -1, 1, 1, 0, 2, 1, 1, 1}, apart[] = {0, -1, 1}, two[] = {0, 2};
+	const struct roster all[] = {
+	        {.size = 5, .host = host, .hosts = 3},
+	        {.size = 7, .hosts = 7},
+	        {.size = 10, .came = came, .ncame = 9, .host = sparse, .hosts = 3},
+	        {.size = 3, .came = two, .ncame = 2, .host = apart, .hosts = 2},
+	};
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
 		struct roster r;
 		struct buf b;
 		buf_init(&b, 200);
@@ -409,12 +433,17 @@ TEST(a_roster_is_read)
 			assert_int_equal(err.code, fits ? 0 : ERR_INTEGRITY);
 			if (fits) {
 				assert_int_equal(r.size, all[i].size);
-				assert_int_equal(r.hosts, i ? 7 : 3);
+				assert_int_equal(r.hosts, all[i].hosts);
+				assert_int_equal(r.ncame, r.came ? all[i].ncame : (int)r.size);
 				assert_int_equal(view_left(&v), n - whole);
 			}
-			assert_true(!r.host == (i || !fits));
+			assert_true(!r.host == (!all[i].host || !fits));
+			assert_true(!r.came == (!all[i].came || !fits));
 			if (r.host)
-				assert_memory_equal(r.host, host, sizeof host);
+				assert_memory_equal(r.host, all[i].host, r.size * sizeof *r.host);
+			if (r.came)
+				assert_memory_equal(r.came, all[i].came,
+				                    (size_t)r.ncame * sizeof *r.came);
 			roster_release(&r);
 			free(cut);
 		}

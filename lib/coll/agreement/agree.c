@@ -399,9 +399,10 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 	const struct coll_observer *o = life->observer;
 	const char *file = c->request->tuning;
 	struct select_tuning tuning;
-	c->agreed.host = plan->host;
 	tuning_init(&tuning);
-	int ret = has_offering_rank(c) ? find_root_offer(c, intents[offering_rank(c)], err) : 0;
+	int ret = agreement_gather(&c->agreed, plan->came, plan->ncame, plan->host, err);
+	if (ret == 0 && has_offering_rank(c))
+		ret = find_root_offer(c, intents[offering_rank(c)], err);
 	if (ret == 0 && file && chooses(c))
 		ret = tuning_read(&tuning, file, err);
 	c->planner = (struct planner){.request = c->request,
@@ -412,7 +413,7 @@ int agree_decide(void *ctx, const struct intent *const *intents, struct plan *pl
 	if (ret == 0)
 		ret = planner_init(&c->planner, err);
 	for (int r = 0; ret == 0 && r < c->agreed.size; r++)
-		ret = take_offer(c, r, intents[r], err);
+		ret = !intents[r] ? 0 : take_offer(c, r, intents[r], err);
 	if (ret == 0 && c->planner.gathered && !collective_is_root(c))
 		ret = gathered_fits(&c->agreed, c->planner.gathered, err);
 	if (ret == 0)
@@ -519,15 +520,16 @@ static void scale_weights(struct agreement *a)
 static int adopt_inputs(struct collective *c, const struct terms *t, struct err *err)
 {
 	struct agreement *a = &c->agreed;
-	const size_t size = (size_t)a->size;
+	const size_t n = (size_t)a->ncame;
 	if (!t->inputs && !t->inputs_each)
 		return 0;
-	if (!(a->joint = err_calloc(size, sizeof *a->joint, "the ranks' inputs", err)))
+	if (!(a->joint = err_calloc(n, sizeof *a->joint, "the ranks' inputs", err)))
 		return -1;
-	for (size_t r = 0; r < size; r++)
-		a->joint[r] = (uint32_t)(t->inputs ? t->inputs[r] : t->inputs_each);
-	return a->joint[a->rank] == c->life->intent.ninputs ? 0
-	                                                    : malformed(err, "ROSTER", "inputs");
+	for (size_t k = 0; k < n; k++)
+		a->joint[k] = (uint32_t)(t->inputs ? t->inputs[k] : t->inputs_each);
+	return a->joint[agreement_number(a, a->rank)] == c->life->intent.ninputs
+	               ? 0
+	               : malformed(err, "ROSTER", "inputs");
 }
 
 /* A root that is the coordinator has the lists already. */
@@ -572,7 +574,7 @@ static int adopt_terms(struct collective *c, struct terms *t, struct err *err)
 static int get_terms(struct collective *c, struct err *err)
 {
 	const struct agreement *a = &c->agreed;
-	const struct terms_form form = terms_form_of(c->request, a->rank, a->size, a->root,
+	const struct terms_form form = terms_form_of(c->request, a->rank, a->ncame, a->root,
 	                                             job_coordinator(c->life->job), a->nclaims);
 	struct terms t;
 	int ret = terms_get(c->life->plan.details, &form, &t, err);
@@ -607,8 +609,10 @@ void agree_describe_outputs(struct collective *c)
 int agree_layout(struct collective *c, struct vector *v, struct err *err)
 {
 	const struct layout_of of = vector_layout_of(v, &c->agreed, c->request);
+	const int number = agreement_number(&c->agreed, c->agreed.rank);
 	layout_release(&v->layout);
-	if (layout_make(&v->layout, &of, c->agreed.rank, v->rows, v->from, err) < 0)
+	if (layout_make(&v->layout, &of, number, v->rows, v->from, err) < 0 ||
+	    vector_list_ranks(v, &c->agreed, err) < 0)
 		return -1;
 	v->layout.out.dtype = v->out;
 	return 0;
@@ -618,7 +622,12 @@ int agree_adopt(struct collective *c, struct err *err)
 {
 	struct agreement *a = &c->agreed;
 	struct err why = ERR_INIT;
-	a->host = c->life->plan.host;
+	const struct plan *plan = &c->life->plan;
+	if (agreement_gather(a, plan->came, plan->ncame, plan->host, err) < 0)
+		return -1;
+	if (plan->came && coll_rules(c->request->kind)->rooted && agreement_number(a, a->root) < 0)
+		return err_rank(err, ERR_INTEGRITY, job_coordinator(c->life->job),
+		                "a roster without the root");
 	if (get_terms(c, &why) < 0) {
 		if (why.rank == ERR_RANK_SELF)
 			return blame(job_coordinator(c->life->job), &why, err);

@@ -58,8 +58,12 @@ struct vector {
 };
 
 struct agreement {
-	int rank, size, root;
-	const int *host; /* as in the plan, whose memory it is; NULL: every rank has its own host */
+	int rank, size, root; /* of the job */
+	/* As in the plan, whose memory they are; all ranks until it is known. Layouts and schedules
+	 * number the ranks that take part from 0 (agreement_number). */
+	const int *host, *came;
+	int ncame;
+	int *host_came; /* [ncame]: their hosts, as in struct coll_args, if ranks are missing */
 	enum content content;
 	struct vector *vectors;
 	int nvectors;
@@ -79,15 +83,31 @@ struct agreement {
 	                   */
 	double divisor;   /* of an average: the sum of the weights of all inputs */
 	int exponent;     /* weights and divisor are divided by 2 to the power of this */
-	uint32_t *joint;  /* [size] of a joint operation: the numbers of inputs of the ranks; else
+	uint32_t *joint;  /* [ncame] of a joint operation: the numbers of inputs of the ranks; else
 	                     NULL */
-	uint32_t *shares; /* [size]: of the ranks in vectors with COLL_WEIGHTED (fill.h); NULL: even
-	                   */
-	bool *dropped;    /* [nclaims]: another rank writes this output (claims.h) */
+	uint32_t
+	        *shares; /* [ncame]: of the ranks in vectors with COLL_WEIGHTED (fill.h); NULL: even
+	                  */
+	bool *dropped;   /* [nclaims]: another rank writes this output (claims.h) */
 	uint32_t nclaims;
 	bool clones; /* ranks of a host compare their outputs, to write them once (clones.h) */
 };
 void agreement_release(struct agreement *);
+
+/* ---- came.c ---- */
+
+/* The number of a rank among those that take part; -1: it is missing. */
+int agreement_number(const struct agreement *, int rank);
+/* The hosts of those that take part, as in struct coll_args. */
+static inline const int *agreement_hosts(const struct agreement *a)
+{
+	return a->came ? a->host_came : a->host;
+}
+/* The plan is known: who takes part, and where, as in the plan. */
+int agreement_gather(struct agreement *, const int *came, int ncame, const int *host,
+                     struct err *err);
+/* If ranks are missing, list the others as the vector's. */
+int vector_list_ranks(struct vector *, const struct agreement *, struct err *err);
 
 /* Does this rank read an input? Write an output? */
 static inline bool agreement_reads(const struct agreement *a, const struct coll_request *r)

@@ -42,7 +42,8 @@ static void note_group(const struct collective *c, int level, int h, bool any)
 
 	rank_list_init(&list, ranks, sizeof ranks);
 	for (int r = 0; r < c->agreed.size; r++)
-		if (same(&host[host_of_rank(c->agreed.host, r)].found, &host[h].found)) {
+		if (agreement_number(&c->agreed, r) >= 0 &&
+		    same(&host[host_of_rank(c->agreed.host, r)].found, &host[h].found)) {
 			rank_list_add(&list, r);
 			n++;
 		}

@@ -72,8 +72,8 @@ int planner_init(struct planner *p, struct err *err)
 	p->keeps_order = true;
 	p->most_inputs = 1;
 	p->nvectors = p->agreed->nvectors;
-	if (network_init(&p->network, hosts_or_ranks(p->agreed->host, p->agreed->size), p->tuning,
-	                 err) < 0)
+	if (network_init(&p->network, hosts_or_ranks(agreement_hosts(p->agreed), p->agreed->ncame),
+	                 p->tuning, err) < 0)
 		return -1;
 	p->vectors = err_calloc(n, sizeof *p->vectors, "the plan", err);
 	p->reads = err_calloc(size, sizeof *p->reads, "the plan", err);
@@ -172,7 +172,7 @@ int planner_take(struct planner *p, int rank, struct offer *o, uint32_t ninputs,
 	if (p->inputs && ninputs < 1)
 		return malformed(err, "INTENT", "ninputs");
 	if (p->inputs)
-		p->inputs[rank] = ninputs;
+		p->inputs[agreement_number(p->agreed, rank)] = ninputs;
 	if (ninputs > p->most_inputs)
 		p->most_inputs = ninputs;
 	network_add(&p->network, host_of_rank(p->agreed->host, rank), &o->link);
@@ -247,8 +247,9 @@ static bool is_weighted(const struct planned *v)
 	return v->algorithm && v->algorithm->flags & COLL_WEIGHTED;
 }
 
-/* Lay out @rank's part of vector @i. @column: scratch, [2 * size]. */
-static int lay_out(const struct planner *p, int i, int rank, uint64_t *column,
+/* Lay out the part of vector @i of the rank that has @number (agreement_number). @column: scratch,
+ * [2 * size]. */
+static int lay_out(const struct planner *p, int i, int number, uint64_t *column,
                    struct vector_layout *l, struct err *err)
 {
 	const struct vector *v = &p->agreed->vectors[i];
@@ -256,21 +257,21 @@ static int lay_out(const struct planner *p, int i, int rank, uint64_t *column,
 	struct layout_of of = vector_layout_of(v, p->agreed, p->request);
 	of.joint = joint_of(p, v);
 	of.shares = is_weighted(planned) ? p->shares : NULL;
-	const int size = p->agreed->size;
+	const int size = p->agreed->ncame;
 	if (!planned->uneven)
-		return layout_make(l, &of, rank,
+		return layout_make(l, &of, number,
 		                   rules_of(p)->cut == CUT_JOINED ? planned->all_rows : v->rows,
 		                   NULL, err);
-	rows_to(planned, rank, size, column);
-	layout_cut_rows(planned->all_rows[rank], planned->counts[rank], size, column + size);
-	return layout_make(l, &of, rank, column + size, column, err);
+	rows_to(planned, number, size, column);
+	layout_cut_rows(planned->all_rows[number], planned->counts[number], size, column + size);
+	return layout_make(l, &of, number, column + size, column, err);
 }
 
 /* The sample of ranks whose memory use is computed: all if there are few; else the first and last,
  * those around the root, some in between, and the one with the most elements. */
-static bool is_sample(const struct vector *v, int size, int r, int widest)
+static bool is_sample(int root, int size, int r, int widest)
 {
-	int past_root = (r - v->root + size) % size;
+	int past_root = (r - root + size) % size;
 	return size <= 32 || r < 4 || r >= size - 4 || r == widest || past_root < 4 ||
 	       past_root >= size - 4 || r % (size / 16) == 0;
 }
@@ -282,7 +283,8 @@ static int footprint(const struct planner *p, int i, uint64_t *column, uint64_t 
 	const struct vector *v = &p->agreed->vectors[i];
 	const struct planned *planned = &p->vectors[i];
 	const uint64_t *rows = planned->all_rows ? planned->all_rows : v->rows;
-	int size = p->agreed->size, widest = 0, ret = 0;
+	const int root = agreement_number(p->agreed, v->root);
+	int size = p->agreed->ncame, widest = 0, ret = 0;
 	struct vector_layout l = {0};
 	uint64_t bytes;
 	*most = 0;
@@ -296,7 +298,7 @@ static int footprint(const struct planner *p, int i, uint64_t *column, uint64_t 
 		if (p->shares[r] > p->shares[widest])
 			widest = r;
 	for (int r = 0; r < size && ret == 0; r++) {
-		if (!is_sample(v, size, r, widest))
+		if (!is_sample(root, size, r, widest))
 			continue;
 		ret = lay_out(p, i, r, column, &l, err);
 		l.args.ninputs = v->kind == p->request->kind ? (int)p->most_inputs : 1;
@@ -318,7 +320,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	const struct coll_request *r = p->request;
 	return (struct select_args){
 	        .kind = v->kind,
-	        .size = p->agreed->size,
+	        .size = p->agreed->ncame,
 	        .bytes = coll_count(args) * dtype_size(v->dtype),
 	        .op = v->op,
 	        .dtype = v->dtype,
@@ -327,7 +329,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .blocks = v->blocks > 0,
 	        .weighted = p->weighted,
 	        .joint = joint_of(p, v),
-	        .folds = plan->total_inputs > (uint64_t)p->agreed->size,
+	        .folds = plan->total_inputs > (uint64_t)p->agreed->ncame,
 	        .ordered = r->ordered && v->kind == r->kind && !joint_of(p, v),
 	        .divergent = r->divergent,
 	        .insecure = r->settings.insecure,
@@ -337,7 +339,7 @@ static struct select_args select_args_of(const struct planner *p, const struct v
 	        .base = args->base,
 	        .steps = args->steps,
 	        .uneven = args->recv_off != NULL,
-	        .root = v->root,
+	        .root = args->root,
 	        .network = &p->network,
 	        .tuning = p->tuning,
 	};
@@ -419,11 +421,10 @@ static int choose_algorithm(const struct planner *p, int i, const struct coll_ar
 static int choose_shares(struct planner *p, enum coll_kind kind, const struct coll_args *args,
                          struct err *err)
 {
-	const size_t size = (size_t)p->agreed->size;
+	const size_t n = (size_t)p->agreed->ncame;
 	if (p->shares && kind != p->request->kind)
 		return 0;
-	if (!p->shares &&
-	    !(p->shares = err_calloc(size, sizeof *p->shares, "the ranks' shares", err)))
+	if (!p->shares && !(p->shares = err_calloc(n, sizeof *p->shares, "the ranks' shares", err)))
 		return -1;
 	return network_shares(&p->network, kind, args, p->shares, err);
 }
@@ -459,7 +460,7 @@ static bool shares_memory(const struct planner *p, const struct plan *plan)
  */
 static uint64_t streams_wanted(const struct planner *p, const struct plan *plan)
 {
-	const int size = p->agreed->size;
+	const int size = p->agreed->ncame;
 	const bool crowded = size > 1 && plan->host_cpus && (uint32_t)size >= plan->host_cpus;
 	if (p->streams || p->far_streams)
 		return p->streams ? p->streams : p->far_streams;
@@ -474,7 +475,7 @@ static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan
 	if (!bytes || !windows)
 		ret = -1;
 	p->far = (struct budget_far){network_bdp(&p->network), p->network.socket};
-	p->far_streams = budget_far_streams(&p->far, plan->memory, p->agreed->size);
+	p->far_streams = budget_far_streams(&p->far, plan->memory, p->agreed->ncame);
 	for (int i = 0; i < n && ret == 0; i++)
 		ret = footprint(p, i, column, &bytes[i], err);
 	if (ret == 0)
@@ -505,8 +506,8 @@ bool planner_wants_coding(const struct planner *p)
 /* The most bytes of a coded piece, if all ranks can code. */
 static void choose_piece(struct planner *p, const struct plan *plan)
 {
-	if (planner_wants_coding(p) && !p->nwithout && p->agreed->size > 1)
-		p->piece = budget_piece(plan->memory, p->agreed->size, plan->streams);
+	if (planner_wants_coding(p) && !p->nwithout && p->agreed->ncame > 1)
+		p->piece = budget_piece(plan->memory, p->agreed->ncame, plan->streams);
 }
 
 /* Do all ranks get the same bits? */
@@ -534,7 +535,7 @@ static int check_joint(const struct planner *p, const struct vector *v, struct e
 	uint64_t n = 0;
 	if (!joint_of(p, v))
 		return 0;
-	for (int i = 0; i < p->agreed->size; i++)
+	for (int i = 0; i < p->agreed->ncame; i++)
 		n += p->inputs[i];
 	if (n > JOINT_MOST)
 		return err_set(err, ERR_USAGE, "--op %s: at most %d inputs, but there are %" PRIu64,
@@ -591,7 +592,7 @@ static struct vector_terms terms_of(const struct planner *p, const struct planne
 
 void planner_terms(const struct planner *p, int rank, struct view root, struct buf *out)
 {
-	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->size;
+	size_t n = (size_t)p->agreed->nvectors, size = (size_t)p->agreed->ncame;
 	struct vector_terms *vectors = calloc(n, sizeof *vectors);
 	size_t cells = p->request->kind == COLL_ALLTOALL ? n * size : 1;
 	uint64_t *from = calloc(cells, sizeof *from);

@@ -37,12 +37,12 @@ struct planner {
 	int nwithout, without;       /* the number of ranks that cannot code; the first of them */
 	double divisor;
 	uint64_t contributions; /* the inputs of all ranks */
-	uint32_t *inputs;       /* [size], if the operation is joint: the inputs of each rank */
+	uint32_t *inputs;       /* [ncame], if the operation is joint: the inputs of each rank */
 	uint64_t most_inputs;   /* the most inputs of a rank */
 	/* What the offers say of the hosts. The caller adds what it knows, and settles it before
 	 * planner_decide. */
 	struct network network;
-	uint32_t *shares; /* [size], if an algorithm needs them; else NULL */
+	uint32_t *shares; /* [ncame], if an algorithm needs them; else NULL */
 	uint64_t streams; /* the most that a rank requests; 0: automatic */
 	struct budget_far far;
 	uint32_t far_streams; /* budget_far_streams; 0: as for near hosts */
@@ -55,9 +55,9 @@ struct planner {
 int planner_init(struct planner *, struct err *err);
 void planner_release(struct planner *);
 
-/* Add the offer of @rank; call it in rank order. @ninputs, @streams: of its intent. The planner
- * takes ownership of some parts, which it removes from *@offer. Only the memory of offer->claims
- * must outlive the planner. ERR_INTEGRITY: the offer does not fit the job. */
+/* Add the offer of @rank, which takes part; call it in rank order. @ninputs, @streams: of its
+ * intent. The planner takes ownership of some parts, which it removes from *@offer. Only the memory
+ * of offer->claims must outlive the planner. ERR_INTEGRITY: the offer does not fit the job. */
 int planner_take(struct planner *, int rank, struct offer *offer, uint32_t ninputs,
                  uint32_t streams, struct err *err);
 /* After the last planner_take: find the largest group of ranks that read the same files, and write

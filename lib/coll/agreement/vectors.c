@@ -110,15 +110,15 @@ struct layout_of vector_layout_of(const struct vector *v, const struct agreement
 {
 	return (struct layout_of){
 	        .request = r,
-	        .size = a->size,
+	        .size = a->ncame,
 	        .kind = v->kind,
-	        .root = v->root,
+	        .root = agreement_number(a, v->root),
 	        .ninputs = v->ninputs,
 	        .joint = v->kind == r->kind ? a->joint : NULL,
 	        .stores = agreement_writes(a, r) || v->equal,
 	        .array = &v->info,
 	        .blocks = v->blocks,
-	        .host = a->host,
+	        .host = agreement_hosts(a),
 	        .shares = v->algorithm && v->algorithm->flags & COLL_WEIGHTED ? a->shares : NULL};
 }
 
@@ -424,6 +424,7 @@ void agreement_release(struct agreement *a)
 		rank_files_release(&a->rank_files[i]);
 	free(a->names);
 	free(a->rank_files);
+	free(a->host_came);
 	free(a->joint);
 	free(a->shares);
 	free(a->dropped);

@@ -24,7 +24,7 @@ static const uint8_t none[sizeof((struct clone_part *)0)->like];
 
 bool clones_exchanges(const struct collective *c)
 {
-	return c->agreed.clones && c->transfer.clones.told < c->agreed.size;
+	return c->agreed.clones && c->transfer.clones.told < c->agreed.ncame;
 }
 
 /* Those that leave an output to another rank come last in a chain, because theirs is not synced. */
@@ -45,13 +45,13 @@ static int make_chains(struct collective *c, struct err *err)
 {
 	struct clones *k = &c->transfer.clones;
 	const struct clone_place *p = k->places;
-	const int size = c->agreed.size;
+	const int size = c->agreed.size, n = c->agreed.ncame;
 	if (!(k->chains = err_calloc((size_t)size, sizeof *k->chains, "the outputs", err)))
 		return -1;
-	qsort(k->places, (size_t)size, sizeof *k->places, by_chain);
+	qsort(k->places, (size_t)n, sizeof *k->places, by_chain);
 	for (int i = 0; i < size; i++)
 		k->chains[i] = (struct clone_chain){-1, -1};
-	for (int i = 1; i < size; i++) {
+	for (int i = 1; i < n; i++) {
 		if (p[i].host != p[i - 1].host ||
 		    memcmp(p[i].part.like, p[i - 1].part.like, sizeof none) != 0 ||
 		    memcmp(p[i].part.like, none, sizeof none) == 0)
@@ -68,12 +68,12 @@ int clones_take(struct collective *c, int rank, struct view part, struct err *er
 	const size_t size = (size_t)c->agreed.size;
 	if (!k->places && !(k->places = err_calloc(size, sizeof *k->places, "the outputs", err)))
 		return -1;
-	struct clone_place *p = &k->places[rank];
+	struct clone_place *p = &k->places[k->taken];
 	p->rank = rank;
 	p->host = c->agreed.host[rank];
 	if (message_get_all(&clone_part_message, &p->part, part, err) < 0)
 		return -1;
-	return ++k->taken == c->agreed.size ? make_chains(c, err) : 0;
+	return ++k->taken == c->agreed.ncame ? make_chains(c, err) : 0;
 }
 
 void clones_answer(struct collective *c, int rank, struct buf *out)

@@ -21,7 +21,7 @@
 bool deletes_exchanges(const struct collective *c)
 {
 	return c->request->deletes && c->agreed.size > 1 &&
-	       c->transfer.deletes.told < ROUNDS * c->agreed.size;
+	       c->transfer.deletes.told < ROUNDS * c->agreed.ncame;
 }
 
 static int make_outputs(struct collective *c, struct err *err)
@@ -36,7 +36,7 @@ static int make_outputs(struct collective *c, struct err *err)
 int deletes_take(struct collective *c, int rank, struct view part, struct err *err)
 {
 	struct deletes *d = &c->transfer.deletes;
-	if (d->told >= c->agreed.size)
+	if (d->told >= c->agreed.ncame)
 		return view_left(&part) ? malformed(err, "ROUND", "folders") : 0;
 	if (make_outputs(c, err) < 0)
 		return -1;
@@ -52,7 +52,7 @@ int deletes_take(struct collective *c, int rank, struct view part, struct err *e
 void deletes_answer(struct collective *c, struct buf *out)
 {
 	struct deletes *d = &c->transfer.deletes;
-	if (d->told++ >= c->agreed.size)
+	if (d->told++ >= c->agreed.ncame)
 		return;
 	buf_put_u64(out, d->input);
 	for (int r = 0; r < c->agreed.size; r++)

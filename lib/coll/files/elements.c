@@ -152,7 +152,7 @@ static int read_counted(const struct moved *m, int input, void *buf, uint64_t po
 /* The weight of a local input. A contribution that is alone is copied, and not divided. */
 static double weight_of(const struct collective *c, const struct vector *v, int input)
 {
-	const bool alone = c->agreed.size == 1 && c->agreed.joint && c->agreed.joint[0] == 1;
+	const bool alone = c->agreed.ncame == 1 && c->agreed.joint && c->agreed.joint[0] == 1;
 	if (v->op != REDUCE_AVG || !c->agreed.weighted || alone)
 		return 1;
 	return ldexp(request_weight(c->request, input), -c->agreed.exponent);
@@ -267,7 +267,7 @@ static int compare(const struct moved *m, const uint8_t *buf, uint64_t pos, uint
 static const uint8_t *own_block(const struct moved *m, const uint8_t *buf, uint64_t *pos,
                                 uint64_t *n)
 {
-	const uint64_t *off = m->v->layout.off + m->c->agreed.rank;
+	const uint64_t *off = m->v->layout.off + m->v->layout.args.rank;
 	uint64_t begin = off[0], end = off[1];
 	uint64_t from = *pos > begin ? *pos : begin, to = *pos + *n < end ? *pos + *n : end;
 	const uint8_t *own = from < to ? buf + (from - *pos) * dtype_size(m->v->out) : buf;

@@ -57,7 +57,7 @@ int host_room_take(struct collective *c, int rank, struct view part, struct err 
 		    add(c, rank, &e, err) < 0)
 			return -1;
 	}
-	return ++h->taken == c->agreed.size ? check(h, err) : 0;
+	return ++h->taken == c->agreed.ncame ? check(h, err) : 0;
 }
 
 static void put(const struct room *room, struct buf *b)

@@ -82,7 +82,7 @@ static int make_keys(struct collective *c, struct err *err)
 	o->keys = err_calloc(c->agreed.ntensors + 1, sizeof *o->keys, "random numbers", err);
 	for (size_t i = 0; o->keys && i < c->agreed.ntensors; i++)
 		o->keys[i] = delta_key(c->request->param.seed, c->agreed.tensors[i].tensor.name);
-	for (int r = 0; r < c->agreed.rank; r++)
+	for (int r = 0; r < agreement_number(&c->agreed, c->agreed.rank); r++)
 		o->first += c->agreed.joint ? c->agreed.joint[r] : 1;
 	return o->keys ? 0 : -1;
 }
@@ -209,7 +209,7 @@ int origin_add(const struct collective *c, int vector, void *to, const void *fro
 	const bool rows = coll_rules(c->request->kind)->cut == CUT_ROWS;
 	uint8_t *origin = c->transfer.origin.write;
 	if (rows) /* the output is this rank's block */
-		pos += v->layout.off[c->agreed.rank];
+		pos += v->layout.off[v->layout.args.rank];
 	if (read_origin(c, vector, origin, pos, n, err) < 0)
 		return -1;
 	if (c->request->have_outer)

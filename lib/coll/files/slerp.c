@@ -95,7 +95,7 @@ void slerp_weigh(const struct collective *c, int vector, int input, void *to, co
 {
 	const struct slerp *s = &c->transfer.slerp;
 	const struct vector *v = &c->agreed.vectors[vector];
-	const int contribution = c->agreed.size > 1 ? c->agreed.rank : input;
+	const int contribution = c->agreed.ncame > 1 ? v->layout.args.rank : input;
 	for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);) {
 		const struct slerp_tensor *t = &s->tensors[v->tensors[r.i]];
 		const double length = t->lengths[input];
@@ -117,7 +117,7 @@ void slerp_store(struct collective *c, int vector, const void *sum, uint64_t pos
 	if (!slerp_applies(c, v))
 		return;
 	if (coll_rules(c->request->kind)->cut == CUT_ROWS) /* the output is this rank's block */
-		pos += v->layout.off[c->agreed.rank];
+		pos += v->layout.off[v->layout.args.rank];
 	for (struct tensor_run r = {0}; elements_run(c, v, pos, n, &r);)
 		c->transfer.slerp.tensors[v->tensors[r.i]].sum.squares += slerp_squares(
 		        v->wire, (const uint8_t *)sum + r.from * dtype_size(v->wire), by, r.n);
@@ -129,7 +129,7 @@ bool slerp_exchanges(const struct collective *c)
 {
 	return c->request->op == REDUCE_SLERP && coll_reduces(c->request->kind) &&
 	       !c->request->dry_run && c->agreed.size > 1 &&
-	       c->transfer.slerp.answered < c->agreed.size;
+	       c->transfer.slerp.answered < c->agreed.ncame;
 }
 
 static int get_sum(struct view *part, struct slerp_sum *sum)

@@ -158,12 +158,12 @@ int update_take(struct collective *c, int rank, struct view part, struct err *er
 		return malformed(err, "ROUND", "files");
 	if (!u->said && !(u->said = err_calloc(size, sizeof *u->said, "the files", err)))
 		return -1;
-	if (u->parts % c->agreed.size == 0) { /* the first of a round */
+	if (u->parts % c->agreed.ncame == 0) { /* the first of a round */
 		memset(u->said, 0, size * sizeof *u->said);
 		buf_release(&u->answer);
 		buf_init(&u->answer, JOB_ROUND_MAX);
 	}
-	u->parts = u->parts % c->agreed.size + 1;
+	u->parts = u->parts % c->agreed.ncame + 1;
 	u->said[rank] = (uint64_t)round << 32 | number;
 	for (size_t i = 0; i < n && i < u->answer.len; i++)
 		u->answer.data[i] |= p[i];

@@ -10,6 +10,7 @@
 
 #include "lib/base/offload.h"
 #include "lib/coll/collective.h"
+#include "lib/job/ranks.h"
 
 static bool is_none(const uint8_t *digest)
 {
@@ -119,23 +120,14 @@ static void list_hosts(const int *host, const int *ranks, int n, int *hosts)
 	}
 }
 
-/* -1: it is none of the group. */
-static int number_in(const int *ranks, int n, int rank)
-{
-	for (int k = 0; k < n; k++)
-		if (ranks[k] == rank)
-			return k;
-	return -1;
-}
-
 static int lay_out(const struct collective *c, struct vector *v, int n, struct err *err)
 {
 	const struct agreement *a = &c->agreed;
-	const int own = number_in(v->ranks, n, a->rank);
+	const int own = ranks_find(v->ranks, n, a->rank);
 	struct layout_of of = vector_layout_of(v, a, c->request);
 	int *hosts = v->ranks + a->size;
 	of.size = own < 0 ? 1 : n;
-	of.root = own < 0 ? 0 : number_in(v->ranks, n, a->root);
+	of.root = own < 0 ? 0 : ranks_find(v->ranks, n, a->root);
 	of.host = own < 0 || !a->host ? NULL : hosts;
 	v->info.count = v->info.shape[0] =
 	        own < 0 ? 0 : c->transfer.update.coded_bytes[UPDATE_WHOLE];

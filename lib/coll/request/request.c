@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/request/paths.h"
 
@@ -444,8 +445,38 @@ static int check_bench(const struct coll_request *r, struct err *err)
 	return request_check_op(r->kind, r->op, err);
 }
 
+static int check_fewer(const struct job_settings *s, struct err *err)
+{
+	if (!s->min_ranks)
+		return !s->have_grace
+		               ? 0
+		               : err_set(err, ERR_USAGE,
+		                         "--grace: for how many ranks? give --min-ranks K, too");
+	if (s->grace >= s->join_timeout)
+		return err_set(err, ERR_USAGE,
+		               "--grace %g s is not shorter than --join-timeout %g s",
+		               (double)s->grace / NS_PER_SEC, (double)s->join_timeout / NS_PER_SEC);
+	return 0;
+}
+
+int request_check_fewest(const struct job_settings *s, int size, bool one, struct err *err)
+{
+	if (s->min_ranks > size)
+		return err_set(err, ERR_USAGE, "--min-ranks %d: the job has %d rank%s",
+		               s->min_ranks, size, size == 1 ? "" : "s");
+	if (s->min_ranks && !one && 2 * s->min_ranks <= size)
+		return err_set(err, ERR_USAGE,
+		               "--min-ranks %d: without a store (--rendezvous), or with --rank "
+		               "auto, more than half of the %d ranks must take part, so that no "
+		               "two parts of them both begin: give at least %d",
+		               s->min_ranks, size, size / 2 + 1);
+	return 0;
+}
+
 int request_check(const struct coll_request *r, struct err *err)
 {
+	if (check_fewer(&r->settings, err) < 0)
+		return -1;
 	switch (r->work) {
 	case WORK_BARRIER:
 	case WORK_CHECK:

@@ -169,6 +169,9 @@ const char *request_compares(const struct coll_request *);
 int request_check(const struct coll_request *, struct err *err);
 /* Is it valid for @size ranks? */
 int request_check_size(const struct coll_request *, int size, struct err *err);
+/* Are settings.min_ranks enough of @size ranks? @one: only one of them can ever coordinate the job:
+ * they meet at a store, and have numbers. */
+int request_check_fewest(const struct job_settings *, int size, bool one, struct err *err);
 /* Does the collective take the inputs @paths[n]? */
 int request_check_inputs(const struct coll_request *, int n, char *const *paths, struct err *err);
 /* Does --weight fit @n local inputs? */

@@ -25,13 +25,19 @@ const struct setting request_settings[] = {
 };
 const size_t request_settings_len = sizeof request_settings / sizeof request_settings[0];
 
+/* Is the result defined without the parts of some ranks? */
+static bool may_miss(enum coll_kind kind)
+{
+	return kind == COLL_ALLREDUCE || kind == COLL_REDUCE || kind == COLL_BROADCAST;
+}
+
 uint64_t request_groups(enum coll_work work, enum coll_kind kind)
 {
 	const struct coll_rules *rules = coll_rules(kind);
 
 	switch (work) {
 	case WORK_BARRIER:
-		return FOR_JOIN | FOR_CHOICE;
+		return FOR_JOIN | FOR_CHOICE | FOR_FEWER;
 	case WORK_VERIFY:
 		return FOR_JOIN | FOR_INPUT | FOR_BYTES | FOR_VERIFY;
 	case WORK_CHECK:
@@ -47,7 +53,8 @@ uint64_t request_groups(enum coll_work work, enum coll_kind kind)
 	       (rules->sets ? FOR_SETS : 0) |
 	       (rules->sets && kind != COLL_BROADCAST ? FOR_SHARDS : 0) |
 	       (coll_reduces(kind) ? FOR_REDUCE : 0) | (rules->averages ? FOR_AVERAGE : 0) |
-	       (rules->rooted ? FOR_ROOT : 0) | (rules->cut == CUT_ROWS ? FOR_ROWS : 0) |
+	       (may_miss(kind) ? FOR_FEWER : 0) | (rules->rooted ? FOR_ROOT : 0) |
+	       (rules->cut == CUT_ROWS ? FOR_ROWS : 0) |
 	       (rules->cut == CUT_JOINED ? FOR_JOINED : 0) |
 	       (kind == COLL_SCATTER ? FOR_SCATTER : 0) |
 	       (kind == COLL_BROADCAST ? FOR_UPDATE : 0) |

@@ -109,6 +109,7 @@ enum setting_section {
 #define FOR_UPDATE  (1ull << 34) /* collectives that send no file of which all have a copy */
 #define FOR_CLEAN   (1ull << 35) /* `clean` */
 #define FOR_INVITE  (1ull << 36) /* `invite` */
+#define FOR_FEWER   (1ull << 37) /* collectives that can do without some of the ranks */
 
 /*
  * A row: a setting of a request or an option of a command. Parsing, limits, default, help, manual,

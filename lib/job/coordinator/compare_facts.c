@@ -21,7 +21,7 @@ static struct view value_of(const struct poll *p, int r)
 		return p->votes[r].has_digest ? view_of(p->votes[r].digest, VOTE_DIGEST)
 		                              : (struct view){0};
 	const struct intent *in = p->intents[r];
-	for (int i = 0; i < in->nfacts; i++)
+	for (int i = 0; in && i < in->nfacts; i++)
 		if (strcmp(in->facts[i].name, p->name) == 0)
 			return view_of(in->facts[i].value, strlen(in->facts[i].value));
 	return (struct view){0};
@@ -145,7 +145,7 @@ static bool said_before(const struct intent *const *intents, int rank, const cha
 bool agree_on_facts(const struct intent *const *intents, int size, struct disagreement *d)
 {
 	for (int r = 0; r < size; r++)
-		for (int i = 0; i < intents[r]->nfacts; i++) {
+		for (int i = 0; intents[r] && i < intents[r]->nfacts; i++) {
 			const struct poll p = {size, intents, intents[r]->facts[i].name, NULL};
 			if (!said_before(intents, r, p.name) && !agree_on(&p, d))
 				return false;

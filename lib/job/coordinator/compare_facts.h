@@ -19,8 +19,8 @@ struct disagreement {
 	bool single, single_other; /* most is one rank; others is one rank */
 };
 
-/* Do all ranks that have a fact give the same value? If not, fill @d with the first fact on which
- * they differ; d->err has ERR_DISAGREE. */
+/* Do all ranks that have a fact give the same value? @intents[size]; NULL: the rank is missing. If
+ * not, fill @d with the first fact on which they differ; d->err has ERR_DISAGREE. */
 bool agree_on_facts(const struct intent *const *intents, int size, struct disagreement *d);
 /* Do all votes that have a digest have the same one? If not, fill @d; d->err has ERR_INTEGRITY. */
 bool agree_on_results(const struct vote *votes, int size, struct disagreement *d);

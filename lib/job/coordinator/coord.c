@@ -17,6 +17,8 @@
 
 void coord_send(struct member *m, uint8_t type, const struct buf *body)
 {
+	if (m->missing)
+		return;
 	if (m->rank == m->coord->self)
 		m->coord->conf.deliver(m->coord->conf.ctx, type,
 		                       body ? view_of(body->data, body->len) : view_of("", 0));
@@ -97,6 +99,8 @@ static void join_over(void *ctx)
 		coord_maybe_drained(c);
 		return;
 	}
+	if (coord_drops_silent(c))
+		return;
 	bool missing = describe_missing(c, &e);
 	if (!describe_late(c, &e) && !missing) {
 		for (e.rank = 0; e.rank < c->conf.size - 1 && c->members[e.rank].has_intent;)
@@ -114,14 +118,14 @@ void coord_look_at_deadline(struct coord *c)
 		join_over(c);
 }
 
-static void maybe_complete(struct coord *c)
+void coord_maybe_complete(struct coord *c)
 {
-	if (c->stage != STAGE_JOIN)
+	if (c->stage != STAGE_JOIN || c->comparison.on)
 		return;
 	for (int *r = &c->upto.has_intent; *r < c->conf.size; ++*r)
-		if (!c->members[*r].has_intent)
+		if (!c->members[*r].has_intent && !c->members[*r].missing)
 			return;
-	coord_look_at_seats(c); /* a roster must not be the first to name the coordinator */
+	coord_settle_seats(c); /* a roster must not be the first to name the coordinator */
 	if (c->stage != STAGE_JOIN)
 		return;
 	coord_look_at_ages(c);
@@ -165,7 +169,7 @@ static bool take_intent(struct member *m, struct view v)
 		return true;
 	}
 	m->has_intent = true;
-	maybe_complete(m->coord);
+	coord_maybe_complete(m->coord);
 	return true;
 }
 
@@ -185,7 +189,7 @@ static bool take_presence(struct member *m, struct view v)
 static void forget_keys(struct coord *c)
 {
 	for (int *r = &c->upto.connected; *r < c->conf.size; ++*r)
-		if (c->members[*r].beat.phase <= PHASE_CONNECT)
+		if (c->members[*r].beat.phase <= PHASE_CONNECT && !c->members[*r].missing)
 			return;
 	coord_forget_keys(c);
 }
@@ -219,7 +223,8 @@ static bool take_abort(struct member *m, struct view v)
 		return false;
 	e.rank = m->rank;
 	e.code = code_of(e.code);
-	coord_fail(m->coord, &e, phase);
+	if (!coord_does_without(m, &e))
+		coord_fail(m->coord, &e, phase);
 	return true;
 }
 
@@ -228,7 +233,7 @@ static bool take_report(struct member *m, struct view v)
 	struct err e = {0};
 	enum phase phase;
 	if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0 ||
-	    e.rank >= m->coord->conf.size || e.rank == m->rank)
+	    e.rank >= m->coord->conf.size || e.rank == m->rank || m->coord->members[e.rank].missing)
 		return false;
 	e.code = code_of(e.code);
 	coord_suspect(m, &e, phase, &v);
@@ -241,7 +246,7 @@ static void end_round(struct coord *c)
 	const struct job_callbacks *callbacks = c->conf.callbacks;
 	struct buf b;
 	for (int *r = &c->upto.in_round; *r < c->conf.size; ++*r)
-		if (!c->members[*r].in_round)
+		if (!c->members[*r].in_round && !c->members[*r].missing)
 			return;
 	c->upto.in_round = 0;
 	for (int r = 0; r < c->conf.size; r++)
@@ -249,6 +254,8 @@ static void end_round(struct coord *c)
 	for (int i = 1; i <= c->conf.size && c->stage == STAGE_RUN; i++) {
 		struct err e = {.rank = c->self};
 		int r = (c->self + i) % c->conf.size;
+		if (c->members[r].missing)
+			continue;
 		buf_init(&b, JOB_ROUND_MAX);
 		callbacks->answer(callbacks->ctx, r, &b);
 		if (b.failed) {
@@ -375,6 +382,8 @@ static void receive(struct member *m, uint8_t type, struct view v)
 	struct coord *c = m->coord;
 	struct err e = {.code = ERR_INTEGRITY, .rank = m->rank};
 	coord_look_at_deadline(c);
+	if (m->missing || !m->joined)
+		return;
 	if (type < sizeof messages / sizeof *messages && messages[type].stages & IN(c->stage) &&
 	    messages[type].take(m, v))
 		return;
@@ -419,6 +428,7 @@ static const struct {
 	unsigned stages;
 } timers[COORD_TIMERS] = {
         [TIMER_JOIN] = {join_over, IN(STAGE_JOIN) | IN(STAGE_FAILED)},
+        [TIMER_GRACE] = {coord_grace_over, IN(STAGE_JOIN)},
         [TIMER_SEATS] = {coord_look_at_seats, IN(STAGE_JOIN)},
         [TIMER_JOINED] = {coord_tell_joined, IN(STAGE_JOIN)},
         [TIMER_DOUBT] = {coord_expect_fewest, IN(STAGE_JOIN) | IN(STAGE_FAILED)},
@@ -469,6 +479,7 @@ static void coord_free(struct coord *c)
 	free(c->members);
 	free(c->intents);
 	free(c->votes);
+	free(c->came);
 	free(c->host);
 	free(c);
 }
@@ -515,6 +526,8 @@ struct coord *coord_open(const struct coord_conf *conf, int listen_fd, struct er
 	for (int t = 0; t < COORD_TIMERS; t++)
 		c->timers[t] = (struct loop_timer){.fn = timers[t].due, .ctx = c};
 	coord_set_timer(c, TIMER_JOIN, conf->join_deadline);
+	if (coord_can_miss(c))
+		coord_set_timer(c, TIMER_GRACE, clock_ns() + conf->settings->grace);
 	c->gate = gate_open(&gate, err);
 	if (c->gate && coord_init_seats(c) == 0)
 		return c;

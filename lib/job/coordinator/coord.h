@@ -17,11 +17,13 @@
 #include "lib/net/gate.h"
 
 struct coord_conf {
-	const struct job_settings *settings; /* it uses timeout and join_timeout */
+	/* It uses timeout, join_timeout, min_ranks and grace. */
+	const struct job_settings *settings;
 	struct loop *loop;
 	struct tls *tls; /* NULL: --insecure */
 	int size;
 	int rank; /* the own rank; -1: --rank auto, assigned as for the other ranks */
+	int root; /* with min_ranks, a rank without which the job does not begin; -1: none */
 	const struct presence *present; /* the own rank's */
 	/* The host of @rank by the hostfile, for a rank that has not joined; NULL: not known. */
 	const char *(*host_of)(void *ctx, int rank);
@@ -43,7 +45,8 @@ struct coord_conf {
 	void (*met)(void *ctx, const struct addr *from, int rank);
 	/* A warning for the user. May be NULL. */
 	void (*warn)(void *ctx, const char *text);
-	/* All ranks have joined and agree: withdraw the record. Called before ROSTER is sent. */
+	/* Nobody joins any more: withdraw the record. Called before ROSTER is sent or, if ranks are
+	 * missing, before VERDICT or once the job has failed. */
 	void (*complete)(void *ctx);
 	void *ctx;
 };
@@ -75,6 +78,8 @@ const char *coord_host(const struct coord *, int rank);
 /* The control link of @rank; the first one of a rank on another machine. NULL: there is none. */
 const struct conn *coord_link(const struct coord *, int rank);
 const struct conn *coord_far_link(const struct coord *);
+/* Are ranks missing (--min-ranks) that still get an answer if they come? */
+bool coord_door_is_open(const struct coord *);
 /* The address of its control listener. Only before ROSTER is sent. ERR_OTHER. */
 int coord_local_addr(const struct coord *, struct addr *out, struct err *err);
 

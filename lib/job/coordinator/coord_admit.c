@@ -117,6 +117,8 @@ static bool refuse(struct coord *c, const struct conn *conn, const struct hello 
 	}
 	if (proves_another(c, conn, h, at, e))
 		return true;
+	if (coord_is_late(c, h, e))
+		return true;
 	if (h->rank == PROTO_RANK_AUTO || h->rank >= (uint32_t)c->conf.size)
 		return false;
 	struct member *m = &c->members[h->rank];
@@ -174,10 +176,10 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 	if (c->conf.met)
 		c->conf.met(c->conf.ctx, from, h.rank < (uint32_t)c->conf.size ? (int)h.rank : -1);
 	coord_look_at_deadline(c);
-	/* A rank that has got the failure joins again for the next job of the same name: it must
-	 * try again until the next coordinator listens. */
-	if (c->stage == STAGE_FAILED && h.rank < (uint32_t)c->conf.size &&
-	    c->members[h.rank].joined) {
+	/* A rank that has got the failure, or that is lost, joins again for the next job of the
+	 * same name: it must try again until the next coordinator listens. */
+	if (c->stage != STAGE_JOIN && h.rank < (uint32_t)c->conf.size &&
+	    c->members[h.rank].joined && !c->members[h.rank].missing) {
 		conn_free(conn);
 		return;
 	}

@@ -115,7 +115,7 @@ bool coord_take_stopped(struct member *m, struct view v)
 		return true;
 	}
 	for (int *r = &c->upto.stopped; *r < c->conf.size; ++*r)
-		if (!c->members[*r].stopped)
+		if (!c->members[*r].stopped && !c->members[*r].missing)
 			return true;
 	begin_again(c);
 	return true;
@@ -131,7 +131,7 @@ bool coord_take_moved(struct member *m, struct view v)
 		return true;
 	m->moved = true;
 	for (int *r = &c->upto.moved; *r < c->conf.size; ++*r)
-		if (!c->members[*r].moved)
+		if (!c->members[*r].moved && !c->members[*r].missing)
 			return true;
 	for (int i = 1; i <= c->conf.size; i++)
 		coord_send(&c->members[(c->self + i) % c->conf.size], MSG_MOVED, NULL);

@@ -42,6 +42,8 @@ void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 		phase = c->comparison.phase;
 	}
 	coord_stop_comparing(c);
+	if (nobody_comes)
+		coord_close_door(c);
 	coord_enter(c, STAGE_FAILED);
 	c->failure = *e;
 	if (e->code == ERR_RESOURCE && e->rank == ERR_RANK_SELF) /* this rank lacks the resource */
@@ -110,6 +112,8 @@ void coord_member_lost(struct member *m, const struct err *why)
 	struct coord *c = m->coord;
 	struct err e = {.code = why->code ? why->code : ERR_PEER_LOST, .rank = m->rank};
 	enum phase phase = coord_phase_of(c, m);
+	if (m->missing || (c->stage == STAGE_JOIN && !m->joined))
+		return;
 	/* A rank that ends in order announces it. */
 	const bool may_ask = m->voted && why->code && coord_leaves(m, clock_ns());
 	if (may_ask && coord_gave_verdict(c))
@@ -126,7 +130,8 @@ void coord_member_lost(struct member *m, const struct err *why)
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 		snprintf(e.text, sizeof e.text, "lost %s: %.200s", phase_words(phase),
 		         why->code ? why->text : "connection closed");
-		coord_fail(c, &e, phase);
+		if (!coord_does_without(m, &e))
+			coord_fail(c, &e, phase);
 	}
 }
 
@@ -181,12 +186,9 @@ void coord_on_lost(void *ctx, const struct err *err)
 	/* The rank's WELCOME arrived corrupt, or the rank waited too long for it and closed the
 	 * link in order: the rank may join again. A rank that fails reports why before it
 	 * closes. */
-	if (c->stage == STAGE_JOIN && !m->has_intent && (m->ctl.alerted || !err->code)) {
-		c->seats.njoined -= m->joined;
-		m->joined = m->present = false;
-		c->upto.present = 0;
-		c->seats.complete = false;
-		coord_seats_changed(c);
+	if (c->stage == STAGE_JOIN && !m->has_intent && !c->seats.nmissing &&
+	    (m->ctl.alerted || !err->code)) {
+		coord_unseat(m);
 	} else {
 		coord_member_lost(m, err);
 	}

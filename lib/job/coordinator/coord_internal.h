@@ -1,11 +1,11 @@
 /*
  * Shared by the coordinator's files: coord.c (opening and closing, the tables of messages and of
- * timers), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks, and
- * the missing ones), coord_roster.c (the plan), coord_watch.c (the heartbeats), coord_failure.c
- * (the culprit, and the end), coord_vote.c (the verdict and the outcome), compare_tables.c (the
- * difference on which the ranks disagree), coord_links.c (the links that failed), coord_inquiry.c
- * (ranks that ask for the verdict), coord_probe.c (whether a rank whose link broke has ended),
- * coord_back.c (ranks that go back, because a lane broke).
+ * timers), coord_admit.c (which connections may join), coord_seats.c (the assignment of ranks),
+ * coord_round.c (--min-ranks: which ranks take part), coord_roster.c (the plan), coord_watch.c (the
+ * heartbeats), coord_failure.c (the culprit, and the end), coord_vote.c (the verdict and the
+ * outcome), compare_tables.c (the difference on which the ranks disagree), coord_links.c (the links
+ * that failed), coord_inquiry.c (ranks that ask for the verdict), coord_probe.c (whether a rank
+ * whose link broke has ended), coord_back.c (ranks that go back, because a lane broke).
  */
 #ifndef COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
@@ -43,6 +43,7 @@ struct member {
 	struct addr from; /* of its connection; len 0: the own rank (coord.h) */
 	struct presence presence;
 	bool joined, present, has_intent, voted, done, lost, has_failure;
+	bool missing;     /* the job goes on without it (coord_round.c); it is lost, too */
 	bool moved;       /* its data have moved */
 	bool stopped;     /* it has answered BACK */
 	bool in_round;    /* its part of the current round has come */
@@ -64,6 +65,7 @@ struct member {
 /* The coordinator's timers: coord.c has a row for each. */
 enum coord_timer {
 	TIMER_JOIN,     /* the end of the time to join */
+	TIMER_GRACE,    /* the end of --grace */
 	TIMER_SEATS,    /* assign numbers to the ranks that have joined */
 	TIMER_JOINED,   /* send JOINED again */
 	TIMER_DOUBT,    /* ranks differ in size: the end of the time for ranks of the larger size */
@@ -112,7 +114,10 @@ struct seats {
 	struct guest *guests; /* the newest first */
 	uint64_t arrivals;    /* the number of guests so far */
 	int told_failure;     /* number of guests to which the failure was sent */
-	bool complete;        /* all ranks have joined and have their numbers */
+	bool complete;        /* all ranks that take part have joined and have their numbers */
+	bool grace_over;      /* --grace is: --min-ranks are enough */
+	bool closed;          /* with --min-ranks, complete: no other rank may join */
+	int nmissing;         /* number of members that are missing */
 	struct joined joined; /* as it was sent last */
 	uint32_t fewest;      /* the smallest size that a rank has given; 0: all gave the same */
 };
@@ -159,6 +164,7 @@ struct coord {
 	struct member *members;
 	const struct intent **intents; /* the members' */
 	struct vote *votes;
+	int *came;                /* the ranks that take part, ascending; with the plan */
 	int *host;                /* the number of each rank's host; with the plan */
 	bool several_hosts;       /* by their names; with the plan */
 	struct link_faults links; /* the failed links */
@@ -197,8 +203,10 @@ void coord_watch_beats(void *coord);
 void coord_evidence_over(void *coord);
 void coord_back_over(void *coord);
 void coord_drain_over(void *coord);
+void coord_grace_over(void *coord);
 
-/* Send a message to a member, which may be the own rank; @body may be NULL. */
+/* Send a message to a member, which may be the own rank, unless it is missing; @body may be NULL.
+ */
 void coord_send(struct member *m, uint8_t type, const struct buf *body);
 void coord_send_all(struct coord *, uint8_t type, const struct buf *body); /* all that joined */
 #define ERR_MESSAGE 1024 /* bytes, more than any error message has */
@@ -299,6 +307,28 @@ void coord_seats_changed(struct coord *);
 /* -1: no memory. */
 int coord_init_seats(struct coord *);
 void coord_who_joined(const struct coord *, struct joined *);
+/* Give the guests that wait their numbers, if all that take part are here. */
+void coord_settle_seats(struct coord *);
+/* @m may join again. */
+void coord_unseat(struct member *m);
+/* Make the plan if all that take part have sent their intents. */
+void coord_maybe_complete(struct coord *);
+
+/* With --min-ranks: may the job do without some ranks? */
+bool coord_can_miss(const struct coord *);
+/* May it begin without those that have not joined, once @guests of those that wait have numbers? */
+bool coord_may_begin(const struct coord *, int guests);
+/* All others are missing from now on. */
+void coord_close_round(struct coord *);
+/* HELLO @h came too late: *e tells the rank so. */
+bool coord_is_late(const struct coord *, const struct hello *h, struct err *e);
+/* Before ROSTER @m has failed, as @why says, or is lost. True: the job goes on without it, or it
+ * may join again. */
+bool coord_does_without(struct member *m, const struct err *why);
+/* The time to join is over: do without the ranks that have sent no intent. False: too few have. */
+bool coord_drops_silent(struct coord *);
+/* Withdraw the record and close the listener: nobody joins any more, or gets an answer. */
+void coord_close_door(struct coord *);
 void coord_send_guests_failure(struct coord *);
 /* Decode the presence of a PRESENT that has just arrived. */
 int coord_read_presence(struct presence *, struct view v, struct err *err);

@@ -52,8 +52,8 @@ static int put_inquiry(const struct coord *c, int reader, struct buf *b, struct 
 	return 0;
 }
 
-_Static_assert(DETAILS_MAX + HOST_GROUPS_MOST(JOB_MAX_SIZE) + (PROTO_PLACES + 1) * PLACE_MOST +
-                               256 <
+_Static_assert(DETAILS_MAX + HOST_GROUPS_MOST(JOB_MAX_SIZE) + JOB_MAX_SIZE / 8 +
+                               (PROTO_PLACES + 1) * PLACE_MOST + 256 <
                        CTL_BODY_MAX,
                "a plan, its details and a roster are one message");
 
@@ -91,13 +91,18 @@ static int send_roster(struct coord *c, struct member *m, const struct buf *rost
 /* Rank 0 itself is notified last. */
 static void send_to_all_ranks(struct coord *c)
 {
-	const struct roster r = {.size = (uint32_t)c->conf.size, .host = (int *)c->plan.host};
+	const struct roster r = {.size = (uint32_t)c->conf.size,
+	                         .came = (int *)c->plan.came,
+	                         .ncame = c->plan.ncame,
+	                         .host = (int *)c->plan.host};
 	struct buf roster;
 	buf_init(&roster, CTL_BODY_MAX);
 	roster_encode(&r, &roster);
 	for (int i = 1; i <= c->conf.size; i++) {
 		struct err e = {0};
 		int to = (c->self + i) % c->conf.size;
+		if (c->members[to].missing)
+			continue;
 		if (send_roster(c, &c->members[to], &roster, &e) == 0)
 			continue;
 		e.rank = c->self;
@@ -143,10 +148,12 @@ bool coord_send_places(struct member *m, struct view peers)
 	return !peers.failed;
 }
 
-static void close_gate(struct coord *c)
+void coord_close_door(struct coord *c)
 {
-	if (c->gate)
-		snprintf(c->refusal, sizeof c->refusal, "%s", gate_last_refusal(c->gate));
+	if (!c->gate)
+		return;
+	c->conf.complete(c->conf.ctx);
+	snprintf(c->refusal, sizeof c->refusal, "%s", gate_last_refusal(c->gate));
 	gate_close(c->gate);
 	c->gate = NULL;
 }
@@ -178,29 +185,39 @@ static uint32_t shared_cpus(const struct coord *c)
 {
 	cpu_set_t allowed;
 	for (int r = 0; r < c->conf.size; r++)
-		if (!is_here(&c->members[r]))
+		if (!c->members[r].missing && !is_here(&c->members[r]))
 			return 0;
 	return sched_getaffinity(0, sizeof allowed, &allowed) == 0 ? (uint32_t)CPU_COUNT(&allowed)
 	                                                           : 1;
 }
 
-/* Number the ranks' hosts. */
+/* List the ranks that take part, and number their hosts. */
 static int group_hosts(struct coord *c, struct err *err)
 {
 	size_t n = (size_t)c->conf.size;
 	struct host_member *members = err_calloc(n, sizeof *members, "the hosts of the ranks", err);
-	c->host = err_calloc(n, sizeof *c->host, "the hosts of the ranks", err);
-	if (!members || !c->host) {
+	int k = 0, *host = err_calloc(n, sizeof *host, "the hosts of the ranks", err);
+	c->came = err_calloc(n, sizeof *c->came, "the ranks of the job", err);
+	if (!members || !host || !c->came) {
 		free(members);
+		free(host);
 		return -1;
 	}
 	for (int r = 0; r < c->conf.size; r++) {
-		members[r].rank = r;
-		memcpy(members[r].id, c->members[r].presence.host_id, HOST_ID);
+		if (c->members[r].missing)
+			continue;
+		c->came[k] = r;
+		members[k].rank = k;
+		memcpy(members[k++].id, c->members[r].presence.host_id, HOST_ID);
 	}
-	c->plan.hosts = host_groups(members, c->conf.size, c->host);
-	c->plan.host = c->plan.hosts < c->conf.size ? c->host : NULL;
+	c->host = host;
+	c->plan.hosts = host_groups(members, k, host);
+	c->plan.ncame = k;
+	c->plan.came = k < c->conf.size ? c->came : NULL;
 	free(members);
+	if (c->plan.came && host_groups_spread(&c->host, c->came, k, c->conf.size, err) < 0)
+		return -1;
+	c->plan.host = c->plan.came || c->plan.hosts < k ? c->host : NULL;
 	return 0;
 }
 
@@ -211,6 +228,8 @@ static int make_plan(struct coord *c, struct err *err)
 	c->plan.windows = c->plan.streams = 1;
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct intent *in = c->intents[r];
+		if (!in)
+			continue;
 		c->plan.total_inputs += in->ninputs;
 		if (in->memory < c->plan.memory)
 			c->plan.memory = in->memory;
@@ -238,9 +257,9 @@ void coord_send_rosters(struct coord *c)
 		return;
 	}
 	/* Withdraw the record and close the listener first: a later command with the same job name
-	 * must not reach this job. */
-	c->conf.complete(c->conf.ctx);
-	close_gate(c);
+	 * must not reach this job. Missing ranks get an answer until the verdict. */
+	if (!c->seats.nmissing)
+		coord_close_door(c);
 	coord_dismiss_guests(c);
 	if (c->stage == STAGE_FAILED) /* by what a guest has said last */
 		return;

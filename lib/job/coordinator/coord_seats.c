@@ -456,6 +456,7 @@ void coord_seat(struct coord *c, int rank, struct conn *conn, const struct addr 
 {
 	struct member *m = &c->members[rank];
 	struct err e = {0};
+	ctl_release(&m->ctl); /* it has left, but its link may not have ended */
 	seat(m, from, ctl_start(&m->ctl, conn, c->conf.loop, &e), &e);
 }
 
@@ -493,6 +494,7 @@ static void seat_guest(struct coord *c, struct guest *g, int rank)
 	loop_timer_stop(&g->patience);
 	m->presence = g->presence;
 	m->present = true;
+	ctl_release(&m->ctl);
 	int started = g->own ? 0 : ctl_take(&m->ctl, &g->ctl, c->conf.loop, &e);
 	seat(m, &g->from, started, &e);
 }
@@ -514,10 +516,12 @@ static struct guest **sort_guests(const struct coord *c, int waiting, int places
  * address and input. */
 static void seat_guests(struct coord *c)
 {
-	const int places = c->conf.size - c->seats.njoined;
-	if (c->seats.arrivals < (uint64_t)places)
+	int places = c->conf.size - c->seats.njoined;
+	if (c->seats.arrivals < (uint64_t)places && !c->seats.grace_over)
 		return;
 	const int waiting = present_guests(c);
+	if (waiting < places && coord_may_begin(c, waiting))
+		places = waiting;
 	if (places <= 0 || waiting < places)
 		return;
 	struct guest **sorted = sort_guests(c, waiting, places);
@@ -541,22 +545,30 @@ static void seat_guests(struct coord *c)
 	free(sorted);
 }
 
-/* All ranks have joined: send each what was not known before. */
+static bool all_are_here(struct coord *c)
+{
+	if (c->seats.njoined < c->conf.size)
+		return false;
+	for (int *r = &c->upto.present; *r < c->conf.size; ++*r)
+		if (!c->members[*r].present)
+			return false;
+	return true;
+}
+
+/* All ranks have joined, or as many as are enough: send each what was not known before. */
 static void complete(struct coord *c)
 {
 	struct err e = ERR_INIT;
 	const struct presence *last = NULL;
 	int root = -1;
-	if (c->seats.njoined < c->conf.size)
+	if (!all_are_here(c) && !coord_may_begin(c, 0))
 		return;
-	for (int *r = &c->upto.present; *r < c->conf.size; ++*r)
-		if (!c->members[*r].present)
-			return;
 	c->seats.complete = true;
+	coord_close_round(c);
 	for (int r = 0; r < c->conf.size; r++) {
 		struct member *m = &c->members[r];
 		const struct presence *p = &m->presence;
-		if (!p->finds_root && c->conf.rank >= 0)
+		if (m->missing || (!p->finds_root && c->conf.rank >= 0))
 			continue;
 		if (p->finds_root && (!last || strcmp(last->root, p->root) != 0)) {
 			root = find_root(c, p, &e);
@@ -571,14 +583,21 @@ static void complete(struct coord *c)
 	}
 }
 
-void coord_look_at_seats(void *ctx)
+void coord_settle_seats(struct coord *c)
 {
-	struct coord *c = ctx;
-	if (c->stage != STAGE_JOIN)
+	if (c->stage != STAGE_JOIN || c->seats.closed)
 		return;
 	seat_guests(c);
 	if (c->stage == STAGE_JOIN && !c->seats.complete)
 		complete(c);
+}
+
+void coord_look_at_seats(void *ctx)
+{
+	struct coord *c = ctx;
+	coord_settle_seats(c);
+	if (c->seats.closed) /* it may be all that the intents waited for */
+		coord_maybe_complete(c);
 }
 
 /* ---- presence ---- */
@@ -650,6 +669,19 @@ void coord_tell_joined(void *ctx)
 			ctl_send(&g->ctl, MSG_JOINED, &b);
 	}
 	buf_release(&b);
+}
+
+void coord_unseat(struct member *m)
+{
+	struct coord *c = m->coord;
+	c->seats.njoined -= m->joined;
+	free(m->details);
+	m->details = NULL;
+	m->intent = (struct intent){0};
+	m->joined = m->present = m->has_intent = m->lost = false;
+	c->upto.present = c->upto.has_intent = 0;
+	c->seats.complete = c->seats.closed = false;
+	coord_seats_changed(c);
 }
 
 void coord_seats_changed(struct coord *c)

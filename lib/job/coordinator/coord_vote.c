@@ -50,7 +50,7 @@ void coord_send_verdict(struct member *m)
 void coord_give_verdict(struct coord *c)
 {
 	for (int *r = &c->upto.voted; *r < c->conf.size; ++*r)
-		if (!c->members[*r].voted)
+		if (!c->members[*r].voted && !c->members[*r].missing)
 			return;
 	if (c->links.n) {
 		coord_fail_links(c);
@@ -60,6 +60,7 @@ void coord_give_verdict(struct coord *c)
 		coord_disagree(c, PHASE_COMMIT);
 		return;
 	}
+	coord_close_door(c);
 	coord_enter(c, STAGE_COMMIT);
 	for (int r = 0; r < c->conf.size; r++)
 		coord_send_verdict(&c->members[r]);
@@ -89,7 +90,7 @@ static bool say_ranks(const struct coord *c, bool (*is)(const struct member *), 
 	int n = 0;
 	rank_list_init(&ranks, list, sizeof list);
 	for (int r = 0; r < c->conf.size; r++)
-		if (r != but && is(&c->members[r])) {
+		if (r != but && !c->members[r].missing && is(&c->members[r])) {
 			rank_list_add(&ranks, r);
 			n++;
 		}
@@ -104,7 +105,7 @@ static bool all_are_old(const struct coord *c)
 {
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
-		if (!m->done || m->fate == FATE_NEW || m->fate == FATE_MIXED)
+		if (!m->missing && (!m->done || m->fate == FATE_NEW || m->fate == FATE_MIXED))
 			return false;
 	}
 	return true;

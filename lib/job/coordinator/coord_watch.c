@@ -83,6 +83,8 @@ static struct pace slowest(const struct coord *c)
 	for (int r = 0; r < c->conf.size; r++) {
 		const struct member *m = &c->members[r];
 		double done = fraction(m);
+		if (m->missing)
+			continue;
 		if (m->beat.phase < p.phase || (m->beat.phase == p.phase && done < least)) {
 			p = (struct pace){.rank = r, .phase = m->beat.phase};
 			least = done;

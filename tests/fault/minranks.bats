@@ -1,0 +1,158 @@
+#!/usr/bin/env bats
+# Ranks that do not come, with --min-ranks. Numbers are the rows of the table of faults.
+
+load ../cli/helpers
+
+setup() {
+	common_setup
+	make_secret
+	make_shards 4 f32 20
+}
+
+# come R P [OPTIONS...]: rank R of an average of P, which begins with two or more
+come() {
+	local r=$1 size=$2
+	shift 2
+	rank "$r" "$size" allreduce --op avg --min-ranks 2 --grace 300ms "in.$r.npy" -o "out.$r.npy" "$@"
+}
+
+# without SIZE MISSING RANK...: the average of the ranks, and what they say of the missing ones
+without() {
+	local size=$1 missing=$2 r ins=() outs=()
+	shift 2
+	for r; do
+		assert_rank "$r" 0
+		assert_equal "$(json "$r.out" '.missing | @csv')" "$missing"
+		assert_equal "$(json "$r.out" '.size')" "$size"
+		ins+=("in.$r.npy")
+		outs+=("out.$r.npy")
+	done
+	check_numpy avg "${outs[@]}" --in "${ins[@]}"
+}
+
+# closed R: the round was closed when it came
+closed() {
+	assert_rank "$1" 5 'the round is closed'
+	assert_not_exist "out.$1.npy"
+}
+
+# bats test_tags=smoke
+@test "91: a rank that never comes: the others succeed without it, and name it; one that comes late ends with 5" {
+	start_serve
+	mkfifo late
+	exec 7<>late # whoever opens it need not wait for the other end
+	come 0 4 --json 7>&-
+	come 3 4 --json 7>&-
+	spawn_rank 1 "$COLLCTL" allreduce --op avg --min-ranks 2 --grace 300ms --json --format npy late -o out.1.npy \
+		-r 1 -n 4 -R "$STORE" -j job --secret-file "$SECRET" 7>&-
+	# It has joined, and all wait for its request.
+	until grep -q 'the round is closed' 0.err; do kill -0 "${PIDS[0]}"; done
+	come 2 4 7>&-
+	wait_ranks 2
+	closed 2
+	cat in.1.npy >&7
+	exec 7>&-
+	wait_ranks
+	assert_rank 0 0 'the round is closed: 3 of 4 ranks take part; missing: rank 2'
+	without 4 2 0 1 3
+}
+
+@test "91: all come: nobody waits for --grace, and nobody is missing" {
+	start_serve
+	for r in 0 1 2; do come "$r" 3 --json --grace 100s; done
+	wait_ranks
+	without 3 '' 0 1 2
+}
+
+@test "91: as many come as are needed after --grace; weights of the others count nowhere; --rank auto; over TLS and two lanes" {
+	start_serve
+	for r in 1 3; do
+		spawn_rank "$r" "$COLLCTL" allreduce --op avg --weight $((r + 1)) --min-ranks 2 --grace 100ms --lanes tcp --streams 2 --json \
+			"in.$r.npy" -o "out.$r.npy" -r auto -n 3 -R "$STORE" -j job --secret-file "$SECRET"
+	done
+	wait_ranks
+	for r in 1 3; do
+		assert_rank "$r" 0
+		assert_equal "$(json "$r.out" '.missing | @csv')" 2
+	done
+	"$PYTHON" - <<-'EOF2'
+		import numpy as np
+		a, b = (np.load(f"in.{r}.npy").astype("f8") for r in (1, 3))
+		want = ((2 * a + 4 * b) / 6).astype("f4")
+		for r in (1, 3):
+		    np.testing.assert_allclose(np.load(f"out.{r}.npy"), want, rtol=1e-6)
+	EOF2
+}
+
+@test "91: too few come: 5, and the missing ones are named; too few are left: the failure of the last" {
+	start_serve
+	come 0 3 --join-timeout 1s
+	wait_ranks
+	assert_rank 0 5 'ranks 1, 2 did not join within 1 s (--join-timeout)'
+	run -3 --separate-stderr collctl run -n 3 -- allreduce --min-ranks 3 'nosuch.{rank}.npy' -o 'out.{rank}.npy'
+	assert_not_exist out.0.npy
+}
+
+@test "91: run: a rank that fails before the job begins, or is lost, does not end the others; rank 0 and the root do" {
+	rm in.2.npy
+	run --separate-stderr -0 collctl run -n 4 -- allreduce --op avg --min-ranks 3 --grace 500ms 'in.{rank}.npy' -o 'out.{rank}.npy' --json
+	[[ $stderr == *'rank 2: in.2.npy: cannot open'* && $stderr == *'takes no part'* ]] || fail "$stderr"
+	assert_equal "$(jq -sr 'map(.error.code // 0 | tostring) | join(" ")' <<<"$output")" '0 0 3 0'
+	check_numpy avg out.0.npy out.1.npy out.3.npy --in in.0.npy in.1.npy in.3.npy
+	run --separate-stderr -3 collctl run -n 4 -- reduce --root 2 --min-ranks 3 --grace 500ms 'in.{rank}.npy' -o 'new.{rank}.npy'
+	mv in.0.npy in.2.npy
+	run --separate-stderr -3 collctl run -n 4 -- allreduce --min-ranks 3 --grace 500ms 'in.{rank}.npy' -o 'new.{rank}.npy'
+	assert_not_exist new.1.npy
+}
+
+@test "91: reduce, broadcast and barrier without a rank; algorithms by name, windows, threads; a hostfile" {
+	local a r
+	make_hostfile hosts 4
+	for a in 'barrier -a all_to_all' barrier 'broadcast --root 1 -a ring' 'reduce --root 3 -a direct' 'allreduce -a recursive_doubling --memory 64K' \
+		'allreduce --op median' 'allreduce -a hosts --threads 2 --streams 2'; do
+		for r in 0 1 3; do
+			local ins=("in.$r.npy") outs=(-o "out.$r.npy" --force)
+			[[ $a != barrier* ]] || ins=() outs=()
+			# shellcheck disable=SC2086 # several words
+			spawn_rank "$r" "$COLLCTL" $a --min-ranks 3 --grace 50ms -H hosts -r "$r" --secret-file "$SECRET" --json \
+				"${ins[@]}" "${outs[@]}"
+		done
+		wait_ranks
+		for r in 0 1 3; do
+			assert_rank "$r" 0
+			assert_equal "$(json "$r.out" '.missing | @csv')" 2
+		done
+		case $a in
+		broadcast*) cmp in.1.npy out.0.npy && cmp in.1.npy out.3.npy ;;
+		reduce*) check_numpy sum out.3.npy --in in.0.npy in.1.npy in.3.npy ;;
+		*median*) check_numpy median out.{0,1,3}.npy --in in.0.npy in.1.npy in.3.npy ;;
+		allreduce*) check_numpy sum out.{0,1,3}.npy --in in.0.npy in.1.npy in.3.npy ;;
+		esac
+		rm -f out.*.npy
+	done
+}
+
+@test "94: without a store more than half of the ranks must take part; options that do not fit: 2" {
+	make_hostfile hosts 4
+	try() { # TEXT OPTION...
+		run --separate-stderr -2 collctl allreduce -H hosts -r 0 --insecure in.0.npy -o out.0.npy "${@:2}"
+		[[ $stderr == *"$1"* ]] || fail "$stderr"
+	}
+	try 'more than half of the 4 ranks must take part' --min-ranks 2
+	try 'the job has 4 ranks' --min-ranks 5
+	try 'give --min-ranks K, too' --grace 2s
+	try 'is not shorter than --join-timeout' --min-ranks 3 --grace 3m
+	try "'' is not a number" --min-ranks ''
+	run --separate-stderr -2 collctl run -n 4 -- allreduce --min-ranks 2 x -o y
+	all_say 'more than half'
+	run --separate-stderr -2 collctl run -n 4 -- gather --min-ranks 3 x -o y
+	all_say '--min-ranks is not an option of gather'
+	start_serve
+	run --separate-stderr -2 collctl barrier -R "$STORE" -r auto -n 4 --insecure --min-ranks 2
+	all_say 'with --rank auto, more than half'
+	rank 0 3 allreduce --min-ranks 2 --grace 100s in.0.npy -o out.0.npy
+	rank 1 3 allreduce --min-ranks 2 --grace 90s in.1.npy -o out.1.npy
+	rank 2 3 allreduce --min-ranks 2 --grace 90s in.2.npy -o out.2.npy
+	wait_ranks
+	assert_ranks 3 7 '--grace'
+}

@@ -1,0 +1,244 @@
+/* The coordinator with --min-ranks: which ranks take part, and what the others are told. */
+#include "tests/unit/coord_world.h"
+
+#define SHORT (20 * NS_PER_MS)
+
+static void open_round(int size, int least, int64_t grace_ns)
+{
+	fewest = least;
+	grace = grace_ns;
+	open_job(size, PATIENCE, NS_PER_SEC);
+}
+
+/* @rank joins, and says who it is. */
+static void come(int rank, int size)
+{
+	const struct presence p = {.host = "nodea"};
+	struct buf b;
+	join(rank, size);
+	buf_init(&b, 1024);
+	presence_encode(&p, &b);
+	send_to_coordinator(rank, MSG_PRESENT, &b);
+	buf_release(&b);
+}
+
+/* Member @i says HELLO as @rank, and is told that it is too late. */
+static void comes_late(int i, int rank, int size)
+{
+	const struct hello h = hello_of(rank, size);
+	const int lost = members[i].lost;
+	hello_as(i, &h);
+	until(members[i].heard[MSG_ABORT], 1);
+	assert_int_equal(members[i].failure.code, ERR_RENDEZVOUS);
+	assert_non_null(strstr(members[i].failure.text, "the round is closed"));
+	until(members[i].lost, lost + 1);
+	assert_int_equal(members[i].heard[MSG_WELCOME], 0);
+}
+
+static void end_well(const int *ranks, int n)
+{
+	for (int i = 0; i < n; i++)
+		vote(ranks[i], "same");
+	for (int i = 0; i < n; i++)
+		until(members[ranks[i]].heard[MSG_VERDICT], 1);
+	for (int i = 0; i < n; i++)
+		send_err_to_coordinator(ranks[i], MSG_DONE, 0, ERR_RANK_SELF, "");
+	for (int i = 0; i < n; i++) {
+		until(members[ranks[i]].heard[MSG_FINAL], 1);
+		assert_int_equal(members[ranks[i]].outcome.code, 0);
+	}
+}
+
+COORD_TEST(the_round_begins_with_those_that_came)
+{
+	static const int came[] = {0, 1, 3};
+	open_round(4, 3, SHORT);
+	come(1, 4);
+	come(3, 4);
+	for (int i = 0; i < 3; i++)
+		intend(came[i], "(3,5)");
+	for (int i = 0; i < 3; i++) {
+		const struct member *m = &members[came[i]];
+		until(m->heard[MSG_ROSTER], 1);
+		assert_int_equal(m->roster.size, 4);
+		assert_int_equal(m->roster.ncame, 3);
+		assert_memory_equal(m->roster.came, came, sizeof came);
+		assert_int_equal(m->roster.hosts, 3);
+		assert_int_equal(m->roster.host[0], 0);
+		assert_int_equal(m->roster.host[2], -1);
+		assert_int_equal(m->roster.host[3], 2);
+		assert_int_equal(m->plan.total_inputs, 1 + 2 + 4);
+		assert_int_equal(m->plan.memory, 997);
+		assert_string_equal(m->places[2].addr, "");
+	}
+	assert_string_equal(warned, "the round is closed: 3 of 4 ranks take part; missing: rank 2");
+	assert_int_equal(completed, 0); /* the missing rank may still come, and gets an answer */
+	end_well(came, 3);
+	assert_int_equal(completed, 1);
+}
+
+COORD_TEST(all_ranks_need_no_grace)
+{
+	open_round(3, 2, PATIENCE);
+	agree(3);
+	assert_null(members[1].roster.came);
+	assert_int_equal(members[1].roster.ncame, 3);
+	assert_int_equal(completed, 1);
+	assert_true(members[1].completed_before_roster);
+}
+
+COORD_TEST(after_grace_the_last_one_that_is_needed_is_enough)
+{
+	static const int came[] = {0, 2, 3};
+	open_round(4, 3, SHORT);
+	intend(0, "(1)");
+	come(3, 4);
+	intend(3, "(1)");
+	for_ms(40);
+	assert_int_equal(members[0].heard[MSG_ROSTER], 0);
+	come(2, 4);
+	intend(2, "(1)");
+	until(members[3].heard[MSG_ROSTER], 1);
+	comes_late(1, 1, 4);
+	end_well(came, 3);
+}
+
+COORD_TEST(a_late_rank_is_told)
+{
+	static const int came[] = {0, 1};
+	open_round(3, 2, SHORT);
+	come(1, 3);
+	intend(0, "(1)");
+	for_ms(40);
+	comes_late(2, 2, 3); /* before ROSTER */
+	intend(1, "(1)");
+	until(members[1].heard[MSG_ROSTER], 1);
+	memset(&members[2], 0, sizeof members[2]);
+	comes_late(2, 2, 3); /* after it */
+	memset(&members[2], 0, sizeof members[2]);
+	comes_late(2, -1, 3); /* without a number */
+	memset(&members[2], 0, sizeof members[2]);
+	comes_late(2, 7, 9); /* another size changes nothing for those that take part */
+	/* A rank that takes part and is started again waits for the next job. */
+	struct hello h = hello_of(1, 3);
+	memset(&members[2], 0, sizeof members[2]);
+	hello_as(2, &h);
+	until(members[2].lost, 1);
+	assert_int_equal(members[2].heard[MSG_ABORT], 0);
+	end_well(came, 2);
+	assert_int_equal(members[0].heard[MSG_ABORT], 0);
+}
+
+COORD_TEST(a_rank_that_fails_is_left_out)
+{
+	static const int came[] = {0, 1, 3};
+	for (int closed = 0; closed < 2; closed++) {
+		again(state);
+		open_round(4, 3, closed ? SHORT : PATIENCE);
+		come(1, 4);
+		come(2, 4);
+		intend(0, "(1)");
+		intend(1, "(1)");
+		if (closed) {
+			come(3, 4);
+			intend(3, "(1)");
+			for_ms(40);
+		}
+		send_err_to_coordinator(2, MSG_ABORT, ERR_INPUT, 2, "in.npy: cannot open");
+		until(members[2].heard[MSG_ABORT], 1);
+		assert_int_equal(members[2].failure.code, ERR_INPUT);
+		until(members[2].lost, 1);
+		assert_string_equal(warned, "rank 2 takes no part in the job: in.npy: cannot open");
+		if (!closed) { /* it may be started again */
+			memset(&members[2], 0, sizeof members[2]);
+			come(2, 4);
+			ctl_release(&members[2].ctl);
+			come(3, 4);
+			intend(3, "(1)");
+			coord_await_nobody(coord);
+			fewest = 0;
+			continue;
+		}
+		for (int i = 0; i < 3; i++)
+			until(members[came[i]].heard[MSG_ROSTER], 1);
+		end_well(came, 3);
+	}
+}
+
+COORD_TEST(too_few)
+{
+	/* They have come, but one fails. */
+	open_round(3, 2, SHORT);
+	come(1, 3);
+	intend(0, "(1)");
+	for_ms(40);
+	send_err_to_coordinator(1, MSG_ABORT, ERR_INPUT, 1, "in.npy: cannot open");
+	all_fail(2, -1, ERR_INPUT, 1, "in.npy: cannot open");
+	/* They never come. */
+	again(state);
+	fewest = 2;
+	grace = SHORT;
+	open_job(3, 60 * NS_PER_MS, NS_PER_SEC);
+	intend(0, "(1)");
+	all_fail(1, -1, ERR_RENDEZVOUS, 1, "ranks 1, 2 did not join");
+}
+
+COORD_TEST(a_rank_that_says_nothing_is_left_out)
+{
+	static const int came[] = {0, 1};
+	fewest = 2;
+	grace = SHORT;
+	open_job(3, 200 * NS_PER_MS, NS_PER_SEC);
+	come(1, 3);
+	intend(1, "(1)");
+	join(2, 3); /* no PRESENT: it is not here */
+	intend(0, "(1)");
+	until(members[2].heard[MSG_ABORT], 1);
+	assert_int_equal(members[2].failure.code, ERR_RENDEZVOUS);
+	until(members[1].heard[MSG_ROSTER], 1);
+	intend(2, "(1)"); /* what it says now counts no more */
+	end_well(came, 2);
+}
+
+/* Once the job has begun a rank that is lost ends it. */
+COORD_TEST(a_rank_lost_while_data_move)
+{
+	open_round(4, 2, SHORT);
+	come(1, 4);
+	come(3, 4);
+	intend(0, "(1)");
+	intend(1, "(1)");
+	intend(3, "(1)");
+	until(members[3].heard[MSG_ROSTER], 1);
+	ctl_release(&members[3].ctl);
+	all_fail(2, -1, ERR_PEER_LOST, 3, "lost");
+	assert_int_equal(completed, 1);
+}
+
+COORD_TEST(ranks_without_numbers_get_the_lowest)
+{
+	struct presence own = {.host = "nodea"}, other = {.host = "nodeb"};
+	const struct hello h = hello_of(-1, 4);
+	struct buf b;
+	fewest = 2;
+	grace = SHORT;
+	open_job_as(-1, &own, 4, PATIENCE, NS_PER_SEC);
+	hello_as(2, &h);
+	buf_init(&b, 1024);
+	presence_encode(&other, &b);
+	ctl_send(&members[2].ctl, MSG_PRESENT, &b);
+	buf_release(&b);
+	until(members[2].heard[MSG_WELCOME], 1);
+	assert_int_equal(members[2].rank, 1);
+	assert_int_equal(members[0].rank, 0);
+	intend(0, "(1)");
+	intend(2, "(1)");
+	until(members[2].heard[MSG_ROSTER], 1);
+	assert_int_equal(members[2].roster.ncame, 2);
+	comes_late(3, -1, 4);
+}
+
+int main(void)
+{
+	return unit_run(NULL, NULL);
+}
