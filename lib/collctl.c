@@ -42,6 +42,7 @@ struct collctl {
 	double seconds;
 	char command[32];
 	char subject[sizeof((struct err *)0)->text];
+	char digest[DIGEST_TEXT]; /* "": not known */
 };
 
 #ifdef COLLCTL_LINKED
@@ -389,6 +390,8 @@ int collctl_run(collctl *c)
 	if (!c->result.err.code)
 		take_output(c);
 	close_inputs(c);
+	if (c->result.has_digest)
+		digest_text(c->result.digest, c->digest);
 	coll_end(&c->result);
 	const struct coll_times *t = &c->result.times;
 	c->seconds = t->commit ? (double)(t->commit - t->start) / 1e9 : 0;
@@ -439,6 +442,11 @@ int collctl_rank(const collctl *c)
 int collctl_size(const collctl *c)
 {
 	return c->result.size;
+}
+
+const char *collctl_digest(const collctl *c)
+{
+	return c->digest;
 }
 
 uint64_t collctl_bytes(const collctl *c)

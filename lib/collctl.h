@@ -1,6 +1,6 @@
 /*
  * libcollctl: runs the jobs of the command collctl from a program. Each rank of a job is a process
- * that calls
+ * or a thread that calls
  *
  *     collctl_new, collctl_set ..., collctl_input, collctl_output, collctl_run, collctl_free
  *
@@ -15,9 +15,10 @@
  *
  * Messages name settings as options of the command: "--timeout" is the setting "timeout".
  *
- * Threads: a process runs one job at a time, on the thread that calls collctl_run. During
- * collctl_run, any thread or signal handler may call collctl_cancel; no other function may be
- * called for this job. A job that does not run is used by one thread at a time.
+ * Threads: a job runs on the thread that calls collctl_run. A process may run several jobs at a
+ * time, each on a thread of its own; they may be the ranks of one job. During collctl_run, any
+ * thread or signal handler may call collctl_cancel; no other function may be called for this job. A
+ * job that does not run is used by one thread at a time.
  *
  * Ownership: the program frees a job with collctl_free. The library copies the strings that it
  * gets. The strings that it returns belong to the job; they are valid until the next call for it
@@ -139,10 +140,12 @@ COLLCTL_API const char *collctl_culprit_host(const collctl *);
  * without dashes; "": none, or not known. */
 COLLCTL_API const char *collctl_subject(const collctl *);
 
-/* About the job, after collctl_run. Not known: rank -1, algorithm "", others 0. */
+/* About the job, after collctl_run. Not known: rank -1, algorithm and digest "", others 0. The
+ * digest, as the command prints it, is known if all ranks have the same result. */
 COLLCTL_API int collctl_rank(const collctl *);
 COLLCTL_API int collctl_size(const collctl *);
 COLLCTL_API uint64_t collctl_bytes(const collctl *); /* of the result's data */
+COLLCTL_API const char *collctl_digest(const collctl *);
 COLLCTL_API const char *collctl_algorithm(const collctl *);
 COLLCTL_API double collctl_seconds(const collctl *); /* from the call to the commit */
 

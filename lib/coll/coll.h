@@ -12,8 +12,8 @@
  * Each kind of job has a row of functions for the stages (task.h). If one rank fails, the job ends
  * on all ranks with the same culprit.
  *
- * One job per process, on one thread, which also calls the observer. Errors: any code of err.h; the
- * culprit is err.rank.
+ * A job runs on one thread, which also calls the observer. A process may run several. Errors: any
+ * code of err.h; the culprit is err.rank.
  */
 #ifndef COLLCTL_COLL_COLL_H
 #define COLLCTL_COLL_COLL_H

@@ -212,6 +212,16 @@ lib.collctl_free(job)"
 	assert_success
 }
 
+@test "the ranks of jobs are threads of one process: every collective, over memory lanes and TLS at once" {
+	"${CC:-cc}" -Wall -Wextra -Werror -I"$ROOT/lib" -o threads "$ROOT/tests/library/threads.c" \
+		"$BUILT/libcollctl.so.0" -Wl,-rpath,"$BUILT" -pthread
+	start_serve
+	make_secret
+	run ./threads "$STORE" "$SECRET"
+	assert_success
+	assert_output ""
+}
+
 @test "a job is cancelled where descriptor 0 is free" {
 	start_serve
 	run run_steps "

@@ -7,6 +7,7 @@ bool tls_gcm_disabled;
 #include <cpuid.h>
 #include <intel-ipsec-mb.h>
 #include <openssl/crypto.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "lib/base/library.h"
@@ -72,13 +73,17 @@ static bool open_library(void)
 }
 #endif
 
+static bool there;
+
+static void find_library(void)
+{
+	there = has_vaes() && open_library();
+}
+
 const char *tls_gcm_library(void)
 {
-	static bool asked, there;
-	if (!asked) {
-		asked = true;
-		there = has_vaes() && open_library();
-	}
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	pthread_once(&once, find_library);
 	return there && !tls_gcm_disabled ? IMB_VERSION_STR : NULL;
 }
 
