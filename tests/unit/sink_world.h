@@ -60,11 +60,18 @@ static inline void fail_calls(enum call call, int skip, int error, int times)
 	fault.hits = 0;
 }
 
+/* Renames to temporary names never fail. */
+int renameat2(int from, const char *a, int to, const char *b, unsigned flags)
+{
+	const bool placed = *b != '.';
+	if (fault.look && placed)
+		fault.look();
+	return placed && fails(RENAMEAT) ? -1 : (int)syscall(SYS_renameat2, from, a, to, b, flags);
+}
+
 int renameat(int from, const char *a, int to, const char *b)
 {
-	if (fault.look)
-		fault.look();
-	return fails(RENAMEAT) ? -1 : (int)syscall(SYS_renameat2, from, a, to, b, 0);
+	return renameat2(from, a, to, b, 0);
 }
 
 int linkat(int from, const char *a, int to, const char *b, int flags)

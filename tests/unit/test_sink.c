@@ -84,6 +84,36 @@ TEST_WITH(test_each_rename_fails, NULL, empty_folder)
 	}
 }
 
+/* A file that appears where there was none is replaced, too, and comes back if the job fails. */
+static void let_appear(void)
+{
+	if (access("sub/b", F_OK))
+		put("sub/b", "theirs", 0600);
+}
+
+TEST_WITH(test_appeared, NULL, empty_folder)
+{
+	for (int k = 0; k < 2; k++) {
+		struct err err = ERR_INIT;
+		put_old();
+		unlink("sub/b");
+		fault.look = let_appear;
+		if (k)
+			fail_calls(RENAMEAT, 3, EIO, 1); /* c: sub/b takes two */
+		struct sink *s = new_sink(false);
+		const int ret = write_all_files(s, &err);
+		fault.look = NULL;
+		sink_free(s);
+		if (k)
+			assert_err(ret, &err, ERR_OUTPUT,
+			           "c: cannot rename the new file into place");
+		else
+			assert_int_equal(ret, 0);
+		assert_content("sub/b", k ? "theirs" : contents[1]);
+		assert_int_equal(names("sub"), 1);
+	}
+}
+
 /* Of every other call's failure nothing is left either. */
 TEST_WITH(test_each_failure, NULL, empty_folder)
 {

@@ -827,13 +827,24 @@ static int check_ours(const struct outfile *f, const char *name, const char *wha
 	return 0;
 }
 
+static int rename_into_place(const struct outfile *f)
+{
+	return f->absent ? rename_temp(f, f->temp, f->name)
+	                 : io_retry(renameat(f->dirfd, f->temp, f->dirfd, f->name));
+}
+
 int outfile_place(struct outfile *f, struct err *err)
 {
 	if (check_ours(f, f->temp, "the temporary file", err))
 		return -1;
 	if (f->part && (f->mode & 0600) != 0600 && io_retry(fchmod(f->fd, f->mode)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
-	if (io_retry(renameat(f->dirfd, f->temp, f->dirfd, f->name)))
+	int ret = rename_into_place(f);
+	if (ret && f->absent && errno == EEXIST) { /* it is not absent any more */
+		f->absent = false;
+		ret = outfile_keep(f, err) ? -1 : rename_into_place(f);
+	}
+	if (ret)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot rename the new file into place",
 		                 f->path);
 	f->committed = true;
