@@ -13,6 +13,7 @@
 #define DIAL_PATIENCE  (5 * NS_PER_SEC)
 #define STALE_PATIENCE (3 * NS_PER_SEC)
 #define SHORT_WAIT     (1 * NS_PER_SEC) /* in which a busy store may not answer */
+#define CONFIRM_TIME   (5 * NS_PER_SEC) /* in which a store must confirm the round */
 
 /* ---- the coordinator ---- */
 
@@ -60,6 +61,12 @@ void job_withdraw(struct job *j)
 {
 	struct err ignored = {0};
 	rendezvous_withdraw(j->rendezvous, clock_ns() + NS_PER_SEC, &ignored);
+}
+
+static int is_the_only_round(void *ctx, struct err *err)
+{
+	struct job *j = ctx;
+	return rendezvous_confirm(j->rendezvous, clock_ns() + CONFIRM_TIME, err);
 }
 
 static void nobody_joins(void *ctx)
@@ -121,6 +128,7 @@ static int coordinate(struct job *j, int listen_fd, struct err *err)
 	        .callbacks = &j->callbacks,
 	        .met = met,
 	        .warn = warn,
+	        .confirm = is_the_only_round,
 	        .complete = nobody_joins,
 	        .ctx = j,
 	};

@@ -64,6 +64,16 @@ void keeper_stop(struct keeper *k)
 	k->running = false;
 }
 
+int keeper_confirm(struct keeper *k, int64_t deadline, struct err *err)
+{
+	keeper_stop(k);
+	store_interrupt(k->store, NULL, NULL);
+	k->index = 0; /* keeper_withdraw asks for it */
+	return k->first ? store_put(k->store, k->key, k->value, strlen(k->value), k->first,
+	                            deadline, err)
+	                : 0;
+}
+
 int keeper_withdraw(struct keeper *k, int64_t deadline, struct err *err)
 {
 	if (!k->value)

@@ -17,6 +17,8 @@ struct keeper {
 	const char *key;
 	char *value;    /* owned; NULL: nothing to keep */
 	uint64_t index; /* the store's index of the value (store_value); 0: none, or not known */
+	uint64_t first; /* the index since the caller has put it: while it is this, nobody has
+	                   changed or removed the value; 0: not known */
 	uint64_t wait_index; /* for the next blocking query */
 	bool running;
 	struct offload thread;
@@ -27,6 +29,9 @@ struct keeper {
 void keeper_start(struct keeper *);
 /* Wait for the thread to end, which interrupts its query. Idempotent. */
 void keeper_stop(struct keeper *);
+/* Stop, and put the value again where it has been all the time. 1: done, so no other process has
+ * had the key; 0: the value has been changed or removed meanwhile; -1: as store_put. */
+int keeper_confirm(struct keeper *, int64_t deadline, struct err *err);
 /* Stop, and delete the value if the store still has it. 0: the store does not have it; -1: as
  * store_delete. */
 int keeper_withdraw(struct keeper *, int64_t deadline, struct err *err);

@@ -222,6 +222,7 @@ static int put_record(struct rendezvous *r, struct record *rec, uint64_t index, 
 	                     .key = r->key,
 	                     .value = text,
 	                     .index = ours ? value.index : 0,
+	                     .first = ours ? value.index : 0,
 	                     .wait_index = ours ? r->wait_index : 0};
 	return 1;
 }
@@ -385,6 +386,17 @@ void rendezvous_keep(struct rendezvous *r)
 	if (r->store)
 		store_tell(r->store, NULL, NULL); /* the keeper's thread calls it from now on */
 	keeper_start(&r->keeper);
+}
+
+int rendezvous_confirm(struct rendezvous *r, int64_t deadline, struct err *err)
+{
+	const int ours = r->keeper.value ? keeper_confirm(&r->keeper, deadline, err) : 1;
+	if (ours == 0)
+		err_set(err, ERR_RENDEZVOUS,
+		        "the record %s in %.200s was replaced or removed since this rank 0 put it: "
+		        "another rank 0 may have begun a round of this job",
+		        r->key, r->conf.store.url);
+	return ours == 1 ? 0 : -1;
 }
 
 int rendezvous_withdraw(struct rendezvous *r, int64_t deadline, struct err *err)

@@ -71,6 +71,9 @@ const char *rendezvous_source(const struct rendezvous *, char *text, size_t cap)
 void rendezvous_settle(struct rendezvous *);
 /* The local address of the connection to the store, in @buf; "": not known yet, or no store. */
 const char *rendezvous_local_address(const struct rendezvous *, char *buf, size_t cap);
+/* Has the record been this coordinator's all the time, so that no other has begun? 0: yes, or there
+ * is no store; -1: error, ERR_RENDEZVOUS. The record is not kept any more. */
+int rendezvous_confirm(struct rendezvous *, int64_t deadline, struct err *err);
 /* Remove this coordinator's record. 0; -1: error, which the caller may ignore. */
 int rendezvous_withdraw(struct rendezvous *, int64_t deadline, struct err *err);
 

@@ -132,6 +132,24 @@ closed() {
 	done
 }
 
+@test "94: another rank 0 replaces the record while the round runs: the round gives no result: 5" {
+	start_serve
+	mkfifo late
+	exec 7<>late
+	come 0 4 7>&-
+	wait_record
+	spawn_rank 1 "$COLLCTL" allreduce --op avg --min-ranks 2 --grace 300ms --format npy late -o out.1.npy \
+		-r 1 -n 4 -R "$STORE" -j job --secret-file "$SECRET" 7>&-
+	until grep -q 'the round is closed' 0.err; do kill -0 "${PIDS[0]}"; done
+	curl -sf -X PUT --data-binary 'of another rank 0' "$STORE/v1/kv/$RECORD"
+	cat in.1.npy >&7
+	exec 7>&-
+	wait_ranks
+	assert_ranks 2 5 'another rank 0 may have begun'
+	assert_not_exist out.0.npy
+	assert_not_exist out.1.npy
+}
+
 @test "94: without a store more than half of the ranks must take part; options that do not fit: 2" {
 	make_hostfile hosts 4
 	try() { # TEXT OPTION...

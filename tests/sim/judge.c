@@ -133,7 +133,11 @@ static void judge_rank(struct verdict *v, int r, enum found found)
 	if (struck(BIT(LANES)) && p->again && !struck(LOSSES))
 		complain(v, "rank %d: would begin again, and did not go back", r);
 	const bool takes_part = job.came >> r & 1;
-	if (job.bounded && p->code != 0 && (takes_part || p->code != 5) && !(job.absent >> r & 1))
+	/* Where ranks are missing and the store has lost the record, rank 0 cannot know whether it
+	 * is the only one. */
+	const bool unsure = job.fewest && struck(BIT(STORE_FAILS)) && p->code == 5;
+	if (job.bounded && p->code != 0 && (takes_part || p->code != 5) && !unsure &&
+	    !(job.absent >> r & 1))
 		complain(v, "rank %d: ended with %d where all faults were bounded", r, p->code);
 	if (!job.bounded && !killed && !permitted(p))
 		complain(v, "rank %d: ended with %d, which no fault of this job explains", r,

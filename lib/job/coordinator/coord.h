@@ -45,6 +45,9 @@ struct coord_conf {
 	void (*met)(void *ctx, const struct addr *from, int rank);
 	/* A warning for the user. May be NULL. */
 	void (*warn)(void *ctx, const char *text);
+	/* Ranks are missing, and all others have voted: 0: no other coordinator has begun with
+	 * those that are missing; -1: error, ERR_RENDEZVOUS. NULL: there cannot be one. */
+	int (*confirm)(void *ctx, struct err *err);
 	/* Nobody joins any more: withdraw the record. Called before ROSTER is sent or, if ranks are
 	 * missing, before VERDICT or once the job has failed. */
 	void (*complete)(void *ctx);

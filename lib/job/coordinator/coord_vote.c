@@ -60,6 +60,12 @@ void coord_give_verdict(struct coord *c)
 		coord_disagree(c, PHASE_COMMIT);
 		return;
 	}
+	struct err e = ERR_INIT;
+	if (c->seats.nmissing && c->conf.confirm && c->conf.confirm(c->conf.ctx, &e) < 0) {
+		e.rank = c->self;
+		coord_fail(c, &e, PHASE_COMMIT);
+		return;
+	}
 	coord_close_door(c);
 	coord_enter(c, STAGE_COMMIT);
 	for (int r = 0; r < c->conf.size; r++)
