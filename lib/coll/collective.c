@@ -291,7 +291,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	        .lane_bytes = bytes,
 	        .back = collective_goes_back(c) ? elements_go_back : NULL,
 	        .back_ctx = c,
-	        .whole = c->request->stats,
+	        .whole = c->request->stats || c->life->tracing,
 	        .conf =
 	                {
 	                        .vectors = c->transfer.vectors,

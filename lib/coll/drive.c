@@ -274,7 +274,7 @@ static void count_session(struct drive *d)
 		        (uint64_t)((unsigned __int128)all * d->conf.first / windows);
 	}
 	d->stats = (struct exec_stats){0};
-	memset(d->times.peers, 0, (size_t)d->conf.vectors[0].args.size * sizeof *d->times.peers);
+	memset(d->times.peers, 0, (size_t)exec_ranks(&d->conf) * sizeof *d->times.peers);
 	d->times = (struct exec_times){.peers = d->times.peers};
 }
 

@@ -45,7 +45,7 @@ void coord_go_back(struct coord *c, const struct evidence *why)
 	c->upto.stopped = c->upto.moved = 0;
 	coord_name_host(c, &c->back.why.err);
 	for (int r = 0; r < c->conf.size; r++)
-		c->members[r].stopped = c->members[r].moved = false;
+		c->members[r].stopped = c->members[r].moved = c->members[r].broke = false;
 	coord_set_timer(c, TIMER_BACK, clock_ns() + c->conf.settings->timeout);
 	coord_err_message(&c->back.why.err, why->phase, &b, memory);
 	coord_send_all(c, MSG_BACK, &b);
@@ -57,9 +57,22 @@ static void give_up(struct coord *c)
 	coord_fail(c, &c->back.why.err, c->back.why.phase);
 }
 
+/* Some have not stopped: blame the one that is silent, else the first of them. */
 void coord_back_over(void *ctx)
 {
-	give_up(ctx);
+	struct coord *c = ctx;
+	const int64_t now = clock_ns();
+	int r = 0;
+	while (r < c->conf.size - 1 && (c->members[r].stopped || c->members[r].missing))
+		r++;
+	const struct member *silent = coord_most_silent(c, 2 * coord_beat_interval(c), now);
+	struct evidence e = coord_silence_of(c, silent ? silent : &c->members[r], now);
+	if (!silent)
+		snprintf(e.err.text, sizeof e.err.text,
+		         "did not stop within --timeout, %g s, when a connection between ranks had "
+		         "broken",
+		         (double)c->conf.settings->timeout / NS_PER_SEC);
+	coord_fail(c, &e.err, e.phase);
 }
 
 static int send_again(struct coord *c, struct member *m, const struct again *again, struct err *err)
@@ -124,7 +137,7 @@ bool coord_take_stopped(struct member *m, struct view v)
 bool coord_take_moved(struct member *m, struct view v)
 {
 	struct coord *c = m->coord;
-	if (view_left(&v) || m->moved || m->voted || !c->conf.callbacks->goes_back ||
+	if (view_left(&v) || m->moved || m->broke || m->voted || !c->conf.callbacks->goes_back ||
 	    (c->back.on && m->stopped))
 		return false;
 	if (c->back.on) /* sent before BACK came */

@@ -74,6 +74,7 @@ void coord_suspect(struct member *m, const struct err *e, enum phase phase, stru
 		return;
 	if (report.lane && c->back.on && !m->stopped) /* sent before BACK came */
 		return;
+	m->broke |= report.lane;
 	/* All ranks notice within one beat that nothing moves; the rank that knows the cause may be
 	 * the last to report. */
 	bool vague = e->code == ERR_STALLED && !report.unanswered;

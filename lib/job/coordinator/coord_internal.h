@@ -43,10 +43,11 @@ struct member {
 	struct addr from; /* of its connection; len 0: the own rank (coord.h) */
 	struct presence presence;
 	bool joined, present, has_intent, voted, done, lost, has_failure;
-	bool missing;     /* the job goes on without it (coord_round.c); it is lost, too */
-	bool moved;       /* its data have moved */
-	bool stopped;     /* it has answered BACK */
-	bool in_round;    /* its part of the current round has come */
+	bool missing;  /* the job goes on without it (coord_round.c); it is lost, too */
+	bool moved;    /* its data have moved */
+	bool broke;    /* it has reported a lane since the session began: its data have not moved */
+	bool stopped;  /* it has answered BACK */
+	bool in_round; /* its part of the current round has come */
 	bool has_links;   /* LINKS has come */
 	bool has_peers;   /* PEERS has come */
 	int clocks;       /* number of its CLOCK messages */
