@@ -92,6 +92,8 @@ WRAP(int, fallocate64, (int fd, int mode, off_t at, off_t len), fd, mode, at, le
 WRAP(int, linkat, (int from, const char *a, int to, const char *b, int flags), from, a, to, b,
      flags)
 WRAP(int, renameat, (int from, const char *a, int to, const char *b), from, a, to, b)
+WRAP(int, renameat2, (int from, const char *a, int to, const char *b, unsigned flags), from, a, to,
+     b, flags)
 WRAP(int, rename, (const char *a, const char *b), a, b)
 WRAP(int, unlinkat, (int dir, const char *name, int flags), dir, name, flags)
 WRAP(int, epoll_wait, (int fd, struct epoll_event *e, int n, int ms), fd, e, n, ms)

@@ -238,6 +238,19 @@ static void inject(pid_t pid, pid_t tid, int s, struct user_regs_struct *regs)
 	}
 }
 
+/* The fault's call? renameat is also a renameat2 into place: not from one temporary name to
+ * another. */
+static bool is_call(pid_t tid, long nr, const struct user_regs_struct *regs)
+{
+	char first = '.';
+	struct iovec here = {&first, 1}, there = {(void *)regs->r10, 1};
+	if (fault.nr < 0)
+		return true;
+	if (fault.nr == SYS_renameat && nr == SYS_renameat2)
+		return process_vm_readv(tid, &here, 1, &there, 1, 0) == 1 && first != '.';
+	return nr == fault.nr && (!fault.request || regs->rsi == fault.request);
+}
+
 static void at_syscall(pid_t pid, pid_t tid)
 {
 	struct user_regs_struct regs;
@@ -247,8 +260,7 @@ static void at_syscall(pid_t pid, pid_t tid)
 	threads[s].inside = !threads[s].inside;
 	long nr = (long)regs.orig_rax;
 	if (threads[s].inside) {
-		bool counts = fault.nr < 0 ||
-		              (nr == fault.nr && (!fault.request || regs.rsi == fault.request));
+		bool counts = is_call(tid, nr, &regs);
 		bool reached = fault.count >= fault.k;
 		fault.count += counts;
 		if (fault.injected && counts && --fault.times > 0)

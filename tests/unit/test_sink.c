@@ -114,6 +114,33 @@ TEST_WITH(test_appeared, NULL, empty_folder)
 	}
 }
 
+/* Where another rank has chosen the name, such a file stays: before the seal, and after it. */
+TEST_WITH(test_appeared_under_a_foreign_name, NULL, empty_folder)
+{
+	for (int k = 0; k < 3; k++) {
+		struct err err = ERR_INIT;
+		struct sink *s = sink_new(true, k == 2, &err);
+		assert_non_null(s);
+		assert_int_equal(mkdir("sub", 0755) == 0 || errno == EEXIST, 1);
+		unlink("sub/b");
+		assert_int_equal(sink_add(s, "sub/b", NULL, 0, 3, &err), 0);
+		sink_expect_none(s, 0, 1);
+		assert_int_equal(sink_open(s, &err), 0);
+		assert_int_equal(sink_pwrite(s, 0, "new", 3, 0, &err), 0);
+		if (k == 0)
+			let_appear();
+		else
+			fault.look = let_appear;
+		const int ret = sink_seal(s, &err) ? -1 : sink_commit(s, &err);
+		fault.look = NULL;
+		sink_free(s);
+		if (k < 2)
+			assert_err(ret, &err, ERR_OUTPUT, "give --force");
+		assert_content("sub/b", k < 2 ? "theirs" : "new");
+		assert_int_equal(names("sub"), 1);
+	}
+}
+
 /* Of every other call's failure nothing is left either. */
 TEST_WITH(test_each_failure, NULL, empty_folder)
 {

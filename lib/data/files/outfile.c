@@ -840,6 +840,11 @@ int outfile_place(struct outfile *f, struct err *err)
 	if (f->part && (f->mode & 0600) != 0600 && io_retry(fchmod(f->fd, f->mode)))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
 	int ret = rename_into_place(f);
+	if (ret && f->absent && f->fresh && errno == EEXIST)
+		return err_set(err, ERR_OUTPUT,
+		               "%s: a file with this name has appeared meanwhile, and another rank "
+		               "has chosen the name: give --force to replace it",
+		               f->path);
 	if (ret && f->absent && errno == EEXIST) { /* it is not absent any more */
 		f->absent = false;
 		ret = outfile_keep(f, err) ? -1 : rename_into_place(f);

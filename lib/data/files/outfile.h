@@ -37,6 +37,7 @@ struct outfile {
 	bool below;            /* outfile_open_below: no link is followed */
 	const char *points_to; /* of a symbolic link (outfile_open_link); NULL: it is a file */
 	bool shared;           /* dirfd belongs to another outfile */
+	bool fresh;  /* nothing may be replaced, also if a file appears before outfile_place */
 	bool absent; /* there is nothing to replace, or was not when it was last examined */
 	bool committed;
 	bool unallocated; /* the file system has not allocated its bytes: room.h says whether it has

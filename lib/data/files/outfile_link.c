@@ -59,6 +59,7 @@ static int copy(struct outfile *f, int from, struct err *err)
 		                 f->path);
 	f->size = (uint64_t)st.st_size;
 	f->has_mode = true;
+	f->mode = st.st_mode & 0777;
 	if (outfile_open_named(f, err) || outfile_copy(f, from, &no_holes, err) ||
 	    outfile_set_mode(f, st.st_mode & 0777, err) || outfile_set_time(f, st.st_mtim, err))
 		return -1;

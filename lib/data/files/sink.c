@@ -459,8 +459,7 @@ static int check_top(const struct sink *s, int file, struct err *err)
 	return ret;
 }
 
-/* Another rank's name must not replace a file of this user. */
-static int check_fresh(const struct sink *s, const struct sink_file *f, struct err *err)
+int sink_check_fresh(const struct sink *s, const struct sink_file *f, struct err *err)
 {
 	struct stat st;
 	if (!f->fresh || s->force || !examine(f, &st) ||
@@ -593,7 +592,7 @@ static int open_target(struct sink *s, int file, struct err *err)
 	f->equal = sink_is_link(f) && has_link(s, f);
 	if (f->equal)
 		return 0;
-	if (check_fresh(s, f, err) || check_kind(s, f, err))
+	if (sink_check_fresh(s, f, err) || check_kind(s, f, err))
 		return -1;
 	if (sink_is_link(f))
 		return open_link(s, file, err);
@@ -774,7 +773,7 @@ static int check_file(struct sink *s, int file, struct err *err)
 	f->equal = sink_is_link(f) && has_link(s, f);
 	if (f->equal)
 		return 0;
-	if (check_fresh(s, f, err) || check_kind(s, f, err))
+	if (sink_check_fresh(s, f, err) || check_kind(s, f, err))
 		return -1;
 	if (outfile_probe(&f->out, f->path, f->top, f->points_to, forces(s, f), &f->exists, err))
 		return -1;

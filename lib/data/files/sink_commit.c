@@ -60,6 +60,9 @@ static int seal_staged(struct sink *s, struct sink_file *f, struct err *err)
 
 static int seal_file(struct sink *s, struct sink_file *f, struct err *err)
 {
+	if (sink_check_fresh(s, f, err))
+		return -1;
+	f->out.fresh = f->fresh && !s->force;
 	if (sink_is_link(f))
 		return seal_link(s, f, err);
 	if (f->staged)

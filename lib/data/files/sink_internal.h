@@ -129,5 +129,7 @@ static inline bool sink_places(const struct sink_file *f)
 
 /* Are many small files staged? */
 bool sink_stages(const struct sink *);
+/* Another rank's name must not replace a file of this user: ERR_OUTPUT if there is one now. */
+int sink_check_fresh(const struct sink *, const struct sink_file *, struct err *err);
 
 #endif
