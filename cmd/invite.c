@@ -42,6 +42,7 @@ struct invite {
 	sigset_t mask;
 	pid_t command; /* 0: none, or it has ended */
 	int status;    /* of COMMAND */
+	bool has_port; /* --listen names the port */
 	bool stopped;  /* a signal has ended it */
 	bool over;     /* the record says that nobody can join any more */
 	int64_t until; /* clock_ns(): the ticket expires, or then the end */
@@ -111,6 +112,7 @@ static int serve(struct invite *v, struct err *err)
 	struct store_server_conf conf = {.listen = port < 0 ? any_port : listen, .token = token};
 	if (ticket_token(&v->ticket, token, err) < 0)
 		return -1;
+	v->has_port = port > 0;
 	raise_file_limit(NULL);
 	v->store = store_server_start(&conf, err);
 	wipe(token, sizeof token);
@@ -215,6 +217,12 @@ static void close_inherited(void)
 		dup2(null, fd);
 }
 
+/* Not on a port that the user has chosen, which the next job may need. */
+static bool may_answer(const struct invite *v, int code)
+{
+	return code != ERR_USAGE && !v->has_port;
+}
+
 /* This process ends with @code, that of COMMAND, and a child answers those who come too late.
  * Returns true in the child, and false if there can be none. */
 static bool leave_answering(struct invite *v, int code)
@@ -297,7 +305,7 @@ static int take_signal(struct invite *v)
 			return -1;
 		v->command = 0;
 		const int code = rank_exit_code(v->status);
-		return !v->stopped && leave_answering(v, code) ? -1 : code;
+		return !v->stopped && may_answer(v, code) && leave_answering(v, code) ? -1 : code;
 	}
 	v->stopped = true;
 	if (!v->command)

@@ -88,6 +88,15 @@ assert (numpy.load("all of them.npy") == numpy.concatenate([numpy.load("in.0.npy
 	wait "${STARTED[0]}" # nobody has it open any more
 	COLLCTL_TICKET=$TICKET run -5 collctl barrier
 	assert_output --partial "the job of the ticket has ended; 'collctl invite' makes a new one"
+	# Nothing stays on a port that the user has named, nor after a mistake in the command.
+	free_port
+	rc=0
+	# shellcheck disable=SC2153 # free_port sets it
+	invited -n 2 --listen "127.0.0.1:$PORT" -- barrier --join-timeout 1ms
+	wait "$INVITE" || rc=$?
+	assert_equal "$rc" 5
+	COLLCTL_TICKET=$TICKET run -5 collctl barrier --join-timeout 200ms
+	assert_output --partial 'Connection refused'
 	invited -n 2 -- barrier
 	kill -TERM "$INVITE"
 	rc=0
