@@ -225,7 +225,8 @@ TEST(test_scratch_is_the_subtree)
 }
 
 /* The schedules of 65,536 ranks: of a rank that is not the root, or that has few messages anyway,
- * it has no more steps than the row's rounds and messages say. */
+ * it has no more steps than the row's rounds and messages say. With "weighted" all exchange data
+ * with all. */
 TEST(test_steps_of_many_ranks)
 {
 	const int p = 65536, root = 40000;
@@ -249,12 +250,13 @@ TEST(test_steps_of_many_ranks)
 			                            .off = off};
 			const char *runs = coll_resolve(alg, &a)->name;
 			const bool star = !strcmp(runs, "linear") || strstr(runs, "one_to_all");
+			const bool direct = !strcmp(runs, "weighted");
 			enum sched_error e;
 			struct sched *s = coll_build(alg, &a, &e);
 
 			assert_int_equal(e, SCHED_OK);
 			if (a.rank != root || !star)
-				assert_in_range(s->nsteps, 1, 1000);
+				assert_in_range(s->nsteps, 1, direct ? 3 * p : 1000);
 			sched_free(s);
 		}
 	}

@@ -59,7 +59,7 @@ int memory_array_map(struct memory_array *m, int fd, enum dtype hint, struct err
 	const uint64_t size = (uint64_t)st.st_size;
 	if (format_npy.describe(fd, "an array in memory", 0, size, &hints, &m->info, err) < 0)
 		return -1;
-	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	void *map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 	if (map == MAP_FAILED)
 		return err_errno(err, ERR_RESOURCE, "an array in memory");
 	m->map = map;
