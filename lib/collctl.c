@@ -261,35 +261,39 @@ int collctl_input_memory(collctl *c, const void *data, const char *dtype, const 
 	return end_call(c);
 }
 
-static int capture_output(collctl *c, void *copy_to, uint64_t bytes)
+static int capture_output(collctl *c, void *copy_to, const char *dtype, uint64_t bytes)
 {
 	begin_call(c);
-	if (c->request.capture)
+	const enum dtype want = dtype ? dtype_by_name(dtype) : DTYPE_NONE;
+	if (dtype && want == DTYPE_NONE)
+		err_set(&c->result.err, ERR_USAGE, "'%.40s' is no type of elements", dtype);
+	else if (c->request.capture)
 		err_set(&c->result.err, ERR_USAGE, "a job has one output in memory");
 	else if (be_npy(c, DTYPE_NONE, &c->result.err) == 0 && set(c, "output", "-") == 0) {
 		c->capture.bytes = bytes;
+		c->capture.want = want;
 		c->copy_to = copy_to;
 		c->request.capture = &c->capture;
 	}
 	return end_call(c);
 }
 
-int collctl_output_memory(collctl *c, void *data, uint64_t bytes, unsigned flags)
+int collctl_output_memory(collctl *c, void *data, const char *dtype, uint64_t bytes, unsigned flags)
 {
 	(void)flags; /* today an output is always copied at the end */
-	return capture_output(c, data, bytes);
+	return capture_output(c, data, dtype, bytes);
 }
 
 int collctl_output_kept(collctl *c)
 {
-	return capture_output(c, NULL, UINT64_MAX);
+	return capture_output(c, NULL, NULL, UINT64_MAX);
 }
 
 /* After a success: the array, if this rank has got one. */
 static void take_output(collctl *c)
 {
 	if (c->capture.fd < 0 ||
-	    memory_array_map(&c->output, c->capture.fd, c->request.files.dtype, &c->result.err) < 0)
+	    memory_array_map(&c->output, c->capture.fd, c->capture.dtype, &c->result.err) < 0)
 		return;
 	close(c->capture.fd); /* the mapping stays */
 	c->capture.fd = -1;

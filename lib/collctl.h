@@ -85,14 +85,16 @@ COLLCTL_API int collctl_output(collctl *, const char *path);
  *
  * collctl_input_memory adds an input: an array of @shape[@ndim]. It is copied.
  *
- * collctl_output_memory: after a success, @data has the result, which must have @bytes bytes. After
- * a failure @data is unchanged; with COLLCTL_IN_PLACE, it is undefined. It may be the memory of an
- * input. collctl_output_kept: the job keeps the result until it is freed. A job has one output in
- * memory. On ranks that get no result they do nothing. */
+ * collctl_output_memory: after a success, @data has the result, which must have @bytes bytes, and
+ * elements of @dtype: "u8" is any type's bytes, "u16" also f16 and bf16, NULL any type. After a
+ * failure @data is unchanged; with COLLCTL_IN_PLACE, it is
+ * undefined. It may be the memory of an input. collctl_output_kept: the job keeps the result until
+ * it is freed. A job has one output in memory. On ranks that get no result they do nothing. */
 #define COLLCTL_IN_PLACE 1u
 COLLCTL_API int collctl_input_memory(collctl *, const void *data, const char *dtype,
                                      const uint64_t *shape, int ndim);
-COLLCTL_API int collctl_output_memory(collctl *, void *data, uint64_t bytes, unsigned flags);
+COLLCTL_API int collctl_output_memory(collctl *, void *data, const char *dtype, uint64_t bytes,
+                                      unsigned flags);
 COLLCTL_API int collctl_output_kept(collctl *);
 /* After a success, output @i in memory, from 0. The array may be written; it and the shape are
  * valid until collctl_free. COLLCTL_USAGE: there is none. */

@@ -105,7 +105,9 @@ class Job:
             self._check(library.collctl_output_kept(self._handle))
         else:
             self._check(
-                library.collctl_output_memory(self._handle, memory.address, memory.bytes, IN_PLACE if in_place else 0)
+                library.collctl_output_memory(
+                    self._handle, memory.address, memory.dtype.encode(), memory.bytes, IN_PLACE if in_place else 0
+                )
             )
 
     def array(self) -> Any:

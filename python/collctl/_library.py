@@ -36,7 +36,7 @@ _FUNCTIONS = {
     "input": (c_int, c_void_p, c_char_p),
     "output": (c_int, c_void_p, c_char_p),
     "input_memory": (c_int, c_void_p, c_void_p, c_char_p, POINTER(c_uint64), c_int),
-    "output_memory": (c_int, c_void_p, c_void_p, c_uint64, c_uint),
+    "output_memory": (c_int, c_void_p, c_void_p, c_char_p, c_uint64, c_uint),
     "output_kept": (c_int, c_void_p),
     "result": (
         c_int,

@@ -184,7 +184,7 @@ lib.collctl_free(None)"
 	run run_steps "
 u64 = ctypes.c_uint64
 for name, types in (('input_memory', [ctypes.c_void_p, ctypes.c_char_p, ctypes.POINTER(u64), ctypes.c_int]),
-                    ('output_memory', [ctypes.c_void_p, u64, ctypes.c_uint]), ('output_kept', []),
+                    ('output_memory', [ctypes.c_void_p, ctypes.c_char_p, u64, ctypes.c_uint]), ('output_kept', []),
                     ('result', [ctypes.c_uint] + [ctypes.POINTER(t) for t in (ctypes.c_void_p, u64, ctypes.c_char_p,
                                                                               ctypes.POINTER(u64), ctypes.c_int)])):
     getattr(lib, 'collctl_' + name).argtypes = [ctypes.c_void_p] + types
@@ -196,8 +196,8 @@ for array in ((data, None, shape, 2), (data, b'f33', shape, 2), (data, b'i128', 
     assert lib.collctl_input_memory(job, *array) == 2, array
     assert lib.collctl_message(job), array
 out = ctypes.c_void_p(), u64(), ctypes.c_char_p(), ctypes.POINTER(u64)(), ctypes.c_int()
-assert lib.collctl_output_kept(job) == 0
-assert lib.collctl_output_kept(job) == 2 and lib.collctl_output_memory(job, data, 24, 0) == 2
+assert lib.collctl_output_memory(job, data, b'f33', 24, 0) == 2 and lib.collctl_output_kept(job) == 0
+assert lib.collctl_output_kept(job) == 2 and lib.collctl_output_memory(job, data, b'f32', 24, 0) == 2
 assert lib.collctl_result(job, 0, *out) == 2
 for name, value in (('rank', '0'), ('size', '1'), ('insecure', '1')):
     assert lib.collctl_set(job, name.encode(), value.encode()) == 0

@@ -205,7 +205,7 @@ static void run_failing(struct rank *r)
 	float out[N] = {-1, -1, -1, -1, -1, -1};
 	collctl *job = make(r, "allreduce", "failing");
 	give_input(job, r, "a failing job");
-	if (collctl_output_memory(job, out, r->rank == 1 ? 4 : sizeof out, 0) != 0)
+	if (collctl_output_memory(job, out, NULL, r->rank == 1 ? 4 : sizeof out, 0) != 0)
 		fail(r, "a failing job", collctl_message(job));
 	if (collctl_run(job) != COLLCTL_OUTPUT || collctl_culprit(job) != 1)
 		fail(r, "a failing job", "another outcome");

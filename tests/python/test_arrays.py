@@ -75,8 +75,19 @@ def test_types(dtype):
     out[0] = 1  # the array is the caller's
 
 
+def test_an_output_of_another_type():
+    out = np.zeros(2, "i4")
+    with pytest.raises(collctl.OutputError, match="elements of i32, but the result has f32"):
+        collctl.allreduce(np.ones(2, "f4"), out, **ALONE)
+    assert (out == 0).all()
+
+
 def test_types_without_a_name_in_python():
     given = np.array([0x3F80, 0x4000], "u2")  # 1 and 2
+    assert (collctl.allreduce(np.array([1, 2], "f4"), output_dtype="bf16", **ALONE).output == given).all()
+    out = np.zeros(2, "u2")
+    collctl.allreduce(given, out, dtype="bf16", **ALONE)
+    assert (out == given).all()
     assert (collctl.allreduce([given, given], op="sum", dtype="bf16", **ALONE).output == [0x4000, 0x4080]).all()
 
 

@@ -92,7 +92,7 @@ TEST(an_offer_of_nothing)
 	struct offer o = {.weights = 0.5,
 	                  .weighted = true,
 	                  .order = 42,
-	                  .link = {5, 6, NETWORK_INTERFACE, 7},
+	                  .link = {5, 6, NETWORK_INTERFACE, 7, 0},
 	                  .claims = view_of(claims.data, claims.len)};
 	offer_put(&b, &o, &plain);
 	offer_is_whole(&b, &plain);

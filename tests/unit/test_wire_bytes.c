@@ -145,7 +145,7 @@ static void put_offer_with(struct buf *b, struct offer_content content,
 	                        .order = 42,
 	                        .reads = 43,
 	                        .codes = true,
-	                        .link = {1ull << 34, 1ull << 35, NETWORK_TOLD, 1ull << 33},
+	                        .link = {1ull << 34, 1ull << 35, NETWORK_TOLD, 1ull << 33, 0},
 	                        .claims = view_of(claims.data, claims.len),
 	                        .content = content};
 	offer_put(b, &o, form);

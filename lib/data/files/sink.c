@@ -566,6 +566,19 @@ static int create(const struct sink *s, struct sink_file *f, struct err *err)
 	return f->data && !s->deferred ? outfile_make_sparse(&f->out, f->size, f->data, err) : 0;
 }
 
+void sink_set_dtype(struct sink *s, int file, enum dtype dtype)
+{
+	if (s->capture && s->files[file].is_stdout)
+		s->capture->dtype = dtype;
+}
+
+/* Can an array of @want take elements of @dtype: bytes any, and u16 floats that C lacks? */
+static bool stands_for(enum dtype want, enum dtype dtype)
+{
+	return want == DTYPE_NONE || want == dtype || want == DTYPE_U8 ||
+	       (want == DTYPE_U16 && dtype_is_float(dtype) && dtype_size(dtype) == 2);
+}
+
 static int open_stdout(struct sink *s, struct sink_file *f, struct err *err)
 {
 	struct sink_capture *const c = s->capture;
@@ -577,6 +590,10 @@ static int open_stdout(struct sink *s, struct sink_file *f, struct err *err)
 		               "the array for the output has %" PRIu64
 		               " bytes, but the result has %" PRIu64,
 		               c->bytes, bytes);
+	if (!stands_for(c->want, c->dtype))
+		return err_set(err, ERR_OUTPUT,
+		               "the array for the output has elements of %s, but the result has %s",
+		               dtype_name(c->want), dtype_name(c->dtype));
 	c->fd = memfd_create("collctl-array", MFD_CLOEXEC);
 	const int fd = c->fd < 0 ? -1 : fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)

@@ -76,10 +76,15 @@ void sink_replace_symlinks(struct sink *);
 void sink_leave_own(struct sink *, int file, const struct stat *is, int fd);
 /* Before sink_open: the file for stdout ("-") stays in memory. */
 struct sink_capture {
-	uint64_t bytes; /* how many it must have without its head; UINT64_MAX: any number */
-	int fd;         /* set by sink_open: the file, which the caller closes; else it stays -1 */
+	uint64_t bytes;  /* how many it must have without its head; UINT64_MAX: any number */
+	enum dtype want; /* the type that its elements must have; u8: bytes of any; u16: also of f16
+	                    and bf16; DTYPE_NONE: any */
+	enum dtype dtype; /* the type of its elements; by sink_set_dtype */
+	int fd; /* set by sink_open: the file, which the caller closes; else it stays -1 */
 };
 void sink_capture(struct sink *, struct sink_capture *);
+/* The file is an array of this type. */
+void sink_set_dtype(struct sink *, int file, enum dtype);
 /* Before sink_open: write the files to parts (part.h), which stay if they are not committed. */
 void sink_resume(struct sink *);
 /* Before sink_open: open the file's part, to read it: a descriptor, which the sink closes; -1:

@@ -39,7 +39,10 @@ static int add_file(struct sink *s, const char *path, const struct array_info *i
 		return err_set(err, ERR_OUTPUT, "%s: the header of this shape is too long", path);
 	place->offset = (uint64_t)len;
 	place->file = sink_add(s, path, head, (size_t)len, (uint64_t)len + array_bytes(info), err);
-	return place->file < 0 ? -1 : 0;
+	if (place->file < 0)
+		return -1;
+	sink_set_dtype(s, place->file, info->dtype);
+	return 0;
 }
 
 int sink_add_array(struct sink *s, const char *path, const struct format *hint,
