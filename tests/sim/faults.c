@@ -423,7 +423,8 @@ void draw_fewer(void)
 	struct rng *rng = &job.fewer;
 	const bool fits = job.kind == COLL_ALLREDUCE || job.kind == COLL_REDUCE ||
 	                  job.kind == COLL_BROADCAST || job.kind == COLL_BARRIER;
-	if (!fits || job.size == 1 || has(INSIDER) || !rng_chance(rng, 500))
+	/* The second of two rank 0s may begin a round after that of the first, with who is left. */
+	if (!fits || job.size == 1 || has(INSIDER) || has(TWICE) || !rng_chance(rng, 500))
 		return;
 	const int least = job.store && !job.automatic ? 1 : job.size / 2 + 1;
 	job.fewest = (int)rng_range(rng, least, job.size);
@@ -432,7 +433,7 @@ void draw_fewer(void)
 		job.op = REDUCE_AVG; /* of whole numbers: exact but for the division */
 	/* Without numbers any rank may coordinate: who is absent is only known without them. */
 	for (int r = 1, left = job.size - job.fewest; r < job.size && left; r++)
-		if (r != job.root && !has(RESTART) && !has(TWICE) && rng_chance(rng, 250)) {
+		if (r != job.root && !has(RESTART) && rng_chance(rng, 250)) {
 			job.absent |= 1u << r;
 			job.faults |= BIT(ABSENT);
 			left--;
