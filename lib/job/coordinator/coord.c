@@ -40,6 +40,17 @@ void coord_err_message(const struct err *e, enum phase phase, struct buf *b,
 	err_encode(e, phase, b);
 }
 
+bool coord_all_have(const struct coord *c, int *upto, size_t flag)
+{
+	while (*upto < c->conf.size) {
+		const struct member *m = &c->members[*upto];
+		if (!m->missing && !*(const bool *)((const char *)m + flag))
+			return false;
+		++*upto;
+	}
+	return true;
+}
+
 /* ---- joining ---- */
 
 /* Name the ranks that are missing at the end of the time to join. False: none is missing. */
@@ -122,9 +133,8 @@ void coord_maybe_complete(struct coord *c)
 {
 	if (c->stage != STAGE_JOIN || c->comparison.on)
 		return;
-	for (int *r = &c->upto.has_intent; *r < c->conf.size; ++*r)
-		if (!c->members[*r].has_intent && !c->members[*r].missing)
-			return;
+	if (!coord_all_have(c, &c->upto.has_intent, offsetof(struct member, has_intent)))
+		return;
 	coord_settle_seats(c); /* a roster must not be the first to name the coordinator */
 	if (c->stage != STAGE_JOIN)
 		return;
@@ -245,9 +255,8 @@ static void end_round(struct coord *c)
 {
 	const struct job_callbacks *callbacks = c->conf.callbacks;
 	struct buf b;
-	for (int *r = &c->upto.in_round; *r < c->conf.size; ++*r)
-		if (!c->members[*r].in_round && !c->members[*r].missing)
-			return;
+	if (!coord_all_have(c, &c->upto.in_round, offsetof(struct member, in_round)))
+		return;
 	c->upto.in_round = 0;
 	for (int r = 0; r < c->conf.size; r++)
 		c->members[r].in_round = false;

@@ -89,7 +89,7 @@ static int send_again(struct coord *c, struct member *m, const struct again *aga
 	return ret;
 }
 
-/* All have stopped. The own rank is told last, as of the roster. */
+/* All have stopped. The own rank gets AGAIN last, as it gets ROSTER. */
 static void begin_again(struct coord *c)
 {
 	struct again again = {.window = c->back.window};
@@ -127,10 +127,8 @@ bool coord_take_stopped(struct member *m, struct view v)
 		give_up(c);
 		return true;
 	}
-	for (int *r = &c->upto.stopped; *r < c->conf.size; ++*r)
-		if (!c->members[*r].stopped && !c->members[*r].missing)
-			return true;
-	begin_again(c);
+	if (coord_all_have(c, &c->upto.stopped, offsetof(struct member, stopped)))
+		begin_again(c);
 	return true;
 }
 
@@ -143,9 +141,8 @@ bool coord_take_moved(struct member *m, struct view v)
 	if (c->back.on) /* sent before BACK came */
 		return true;
 	m->moved = true;
-	for (int *r = &c->upto.moved; *r < c->conf.size; ++*r)
-		if (!c->members[*r].moved && !c->members[*r].missing)
-			return true;
+	if (!coord_all_have(c, &c->upto.moved, offsetof(struct member, moved)))
+		return true;
 	for (int i = 1; i <= c->conf.size; i++)
 		coord_send(&c->members[(c->self + i) % c->conf.size], MSG_MOVED, NULL);
 	return true;

@@ -10,6 +10,8 @@
 #ifndef COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 
+#include <stddef.h>
+
 #include "lib/job/coordinator/advance.h"
 #include "lib/job/coordinator/blame.h"
 #include "lib/job/coordinator/compare_facts.h"
@@ -226,6 +228,10 @@ void coord_look_at_deadline(struct coord *c);
 void coord_member_lost(struct member *m, const struct err *why);
 /* When all ranks have the failure, they get a bounded time to disconnect. */
 void coord_maybe_drained(struct coord *c);
+
+/* Have all ranks that take part taken the step of which struct member has the flag at offset @flag?
+ * *@upto is that step's of struct upto. */
+bool coord_all_have(const struct coord *, int *upto, size_t flag);
 
 /* REPORT from @reporter: @e is about another rank or the link to it; @v is the rest of the message.
  * Waits a while for better evidence. */

@@ -13,7 +13,7 @@ bool coord_can_miss(const struct coord *c)
 }
 
 /* Has it joined, and said who it is? */
-static bool is_here(const struct member *m)
+static bool has_come(const struct member *m)
 {
 	return m->joined && m->present && !m->missing;
 }
@@ -22,7 +22,7 @@ static int count_here(const struct coord *c)
 {
 	int n = 0;
 	for (int r = 0; r < c->conf.size; r++)
-		n += is_here(&c->members[r]);
+		n += has_come(&c->members[r]);
 	return n;
 }
 
@@ -31,7 +31,7 @@ static bool has_root(const struct coord *c, int guests)
 {
 	const int root = c->conf.root;
 	int below = 0;
-	if (root < 0 || root >= c->conf.size || is_here(&c->members[root]))
+	if (root < 0 || root >= c->conf.size || has_come(&c->members[root]))
 		return true;
 	for (int r = 0; r < root; r++)
 		below += !c->members[r].joined;
@@ -108,7 +108,7 @@ void coord_close_round(struct coord *c)
 	const struct err e = closed(c);
 	for (int r = 0; r < c->conf.size; r++) {
 		struct member *m = &c->members[r];
-		if (is_here(m))
+		if (has_come(m))
 			continue;
 		if (m->joined) /* but it has not said who it is */
 			send_end(m, &e);

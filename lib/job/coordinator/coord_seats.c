@@ -547,12 +547,8 @@ static void seat_guests(struct coord *c)
 
 static bool all_are_here(struct coord *c)
 {
-	if (c->seats.njoined < c->conf.size)
-		return false;
-	for (int *r = &c->upto.present; *r < c->conf.size; ++*r)
-		if (!c->members[*r].present)
-			return false;
-	return true;
+	return c->seats.njoined >= c->conf.size &&
+	       coord_all_have(c, &c->upto.present, offsetof(struct member, present));
 }
 
 /* All ranks have joined, or as many as are enough: send each what was not known before. */

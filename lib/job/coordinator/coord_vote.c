@@ -49,9 +49,8 @@ void coord_send_verdict(struct member *m)
 
 void coord_give_verdict(struct coord *c)
 {
-	for (int *r = &c->upto.voted; *r < c->conf.size; ++*r)
-		if (!c->members[*r].voted && !c->members[*r].missing)
-			return;
+	if (!coord_all_have(c, &c->upto.voted, offsetof(struct member, voted)))
+		return;
 	if (c->links.n) {
 		coord_fail_links(c);
 		return;
