@@ -69,19 +69,17 @@ static int find_edges(const struct coll *c, uint8_t *used, struct err *err)
 		return -1;
 	for (int j = 1; j <= n; j++)
 		off[j] = 1;
-	/* The schedule numbers the ranks that take part from 0. */
-	const struct coll_args args = {.rank = ranks_find(came, n, c->rank),
-	                               .size = n,
-	                               .ninputs = 1,
-	                               .noutputs = 1,
-	                               .off = off,
-	                               .host = came ? NULL : c->plan.host};
-	int ret = n > 1 ? exec_edges(b->algorithm, &args, used, err) : 0;
-	for (int k = n - 1; came && k >= 0; k--) {
-		const uint8_t edges = used[k];
-		used[k] = 0;
-		used[came[k]] = edges;
-	}
+	const struct exec_vector vector = {.algorithm = b->algorithm,
+	                                   .args = {.rank = ranks_find(came, n, c->rank),
+	                                            .size = n,
+	                                            .ninputs = 1,
+	                                            .noutputs = 1,
+	                                            .off = off,
+	                                            .host = came ? NULL : c->plan.host},
+	                                   .ranks = came,
+	                                   .windows = 1};
+	const struct exec_conf conf = {.vectors = &vector, .nvectors = 1, .size = c->size};
+	const int ret = n > 1 ? exec_window_edges(&conf, used, err) : 0;
 	free(off);
 	return ret;
 }

@@ -261,11 +261,7 @@ static void count_session(struct drive *d)
 	uint64_t windows = 0;
 	for (int p = 0; p < d->conf.nvectors; p++)
 		windows += d->conf.vectors[p].windows;
-	d->before.bytes_sent += d->stats.bytes_sent;
-	d->before.bytes_received += d->stats.bytes_received;
-	d->before.messages += d->stats.messages;
-	d->before.coded.plain += d->stats.coded.plain;
-	d->before.coded.coded += d->stats.coded.coded;
+	exec_stats_add(&d->before, &d->stats);
 	for (int k = 0; k < EXEC_MOVES; k++) {
 		if (!d->stats.total[k]) /* or it had not begun */
 			continue;
@@ -303,15 +299,9 @@ int drive_run(struct drive *d, struct err *err)
 	do
 		ret = run_session(d, err);
 	while (ret < 0 && begin_again(d, err));
-	d->stats.bytes_sent += d->before.bytes_sent;
-	d->stats.bytes_received += d->before.bytes_received;
-	for (int k = 0; k < EXEC_MOVES; k++) {
-		d->stats.moved[k] += d->before.moved[k];
+	exec_stats_add(&d->stats, &d->before);
+	for (int k = 0; k < EXEC_MOVES; k++)
 		d->stats.total[k] += d->before.total[k];
-	}
-	d->stats.messages += d->before.messages;
-	d->stats.coded.plain += d->before.coded.plain;
-	d->stats.coded.coded += d->before.coded.coded;
 	d->before = (struct exec_stats){0};
 	if (ret == 0)
 		pipeline_complete(&d->pipeline); /* the totals were estimates */

@@ -355,6 +355,17 @@ int exec_fd(const struct exec *x)
 	return x->io.eventfd;
 }
 
+void exec_stats_add(struct exec_stats *sum, const struct exec_stats *s)
+{
+	sum->bytes_sent += s->bytes_sent;
+	sum->bytes_received += s->bytes_received;
+	for (int k = 0; k < EXEC_MOVES; k++)
+		sum->moved[k] += s->moved[k];
+	sum->messages += s->messages;
+	sum->coded.plain += s->coded.plain;
+	sum->coded.coded += s->coded.coded;
+}
+
 void exec_stats(const struct exec *x, struct exec_stats *out)
 {
 	*out = x->stats;

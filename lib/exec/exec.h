@@ -116,6 +116,8 @@ struct exec_stats {
 	struct coded_count coded;   /* with conf.piece, of what was sent and received */
 };
 void exec_stats(const struct exec *, struct exec_stats *);
+/* Add what @s counts to *sum, but for the totals. */
+void exec_stats_add(struct exec_stats *sum, const struct exec_stats *s);
 
 /* What the threads that run streams spend their time on. While a thread sleeps, it waits for
  * whatever makes the next progress. */

@@ -232,13 +232,7 @@ void team_stats(struct team *t, struct exec_stats *out)
 	for (int i = 0; i < t->n; i++) {
 		struct member *m = &t->members[i];
 		pthread_mutex_lock(&m->lock);
-		out->bytes_sent += m->stats.bytes_sent;
-		out->bytes_received += m->stats.bytes_received;
-		for (int k = 0; k < EXEC_MOVES; k++)
-			out->moved[k] += m->stats.moved[k];
-		out->messages += m->stats.messages;
-		out->coded.plain += m->stats.coded.plain;
-		out->coded.coded += m->stats.coded.coded;
+		exec_stats_add(out, &m->stats);
 		memcpy(out->total, m->stats.total, sizeof out->total); /* each knows that of all */
 		pthread_mutex_unlock(&m->lock);
 	}

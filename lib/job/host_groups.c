@@ -82,6 +82,14 @@ int host_groups_spread(int **host, const int *came, int ncame, int size, struct 
 	return all ? 0 : -1;
 }
 
+int *host_groups_of(const int *host, const int *came, int ncame, struct err *err)
+{
+	int *of = err_calloc((size_t)ncame, sizeof *of, "the hosts of the ranks", err);
+	for (int k = 0; of && k < ncame; k++)
+		of[k] = host[came[k]];
+	return of;
+}
+
 /* ---- the groups in bytes ---- */
 
 /* Ranks of hosts first, first + 1, ...: @each consecutive ranks of each. */

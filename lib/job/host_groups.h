@@ -30,6 +30,10 @@ int host_groups(struct host_member *members, int size, int *host);
  * @size. Replace it by one [size] with -1 for the others. ERR_RESOURCE: it is freed. */
 int host_groups_spread(int **host, const int *came, int ncame, int size, struct err *err);
 
+/* The hosts of the ranks @came[ncame], of those that @host has of all: malloced. NULL:
+ * ERR_RESOURCE. */
+int *host_groups_of(const int *host, const int *came, int ncame, struct err *err);
+
 /* Encode @host[size] as runs; a run is a sequence of hosts that each have the same number of
  * consecutive ranks. If all hosts have the same number of consecutive ranks, this is one run. Never
  * more than HOST_GROUPS_MOST bytes. @host NULL: every rank has its own host. */

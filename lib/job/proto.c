@@ -283,18 +283,18 @@ static void put_came(struct buf *b, const struct roster *r)
 
 void roster_encode(const struct roster *r, struct buf *b)
 {
-	int *host = r->host;
 	buf_put_u32(b, r->size);
 	put_came(b, r);
-	if (r->came && !(host = calloc((size_t)r->ncame, sizeof *host))) {
-		b->failed = b->nomem = true;
+	if (!r->came) {
+		host_groups_put(b, r->host, (int)r->size);
 		return;
 	}
-	for (int k = 0; r->came && k < r->ncame; k++)
-		host[k] = r->host[r->came[k]];
-	host_groups_put(b, host, r->came ? r->ncame : (int)r->size);
-	if (r->came)
-		free(host);
+	int *host = host_groups_of(r->host, r->came, r->ncame, NULL);
+	if (host)
+		host_groups_put(b, host, r->ncame);
+	else
+		b->failed = b->nomem = true;
+	free(host);
 }
 
 static int get_came(struct roster *r, struct view *v, struct err *err)

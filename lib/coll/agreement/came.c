@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "lib/coll/agreement/agreement.h"
+#include "lib/job/host_groups.h"
 #include "lib/job/ranks.h"
 
 int agreement_number(const struct agreement *a, int rank)
@@ -14,12 +15,10 @@ int agreement_number(const struct agreement *a, int rank)
 static int list_hosts(struct agreement *a, struct err *err)
 {
 	bool alone = true;
-	if (!(a->host_came = err_calloc((size_t)a->ncame, sizeof(int), "the hosts", err)))
+	if (!(a->host_came = host_groups_of(a->host, a->came, a->ncame, err)))
 		return -1;
-	for (int k = 0; k < a->ncame; k++) {
-		a->host_came[k] = a->host[a->came[k]];
+	for (int k = 0; k < a->ncame; k++)
 		alone &= a->host_came[k] == k;
-	}
 	if (alone) {
 		free(a->host_came);
 		a->host_came = NULL;
