@@ -40,7 +40,7 @@ static int on_checked(void *ctx, struct job *job, const struct link_matrix *link
 	                                .ctx = job,
 	                                .insecure = o->request.settings.insecure,
 	                                .time = o->request.check.time,
-	                                .absent = getenv(RANK_ABSENT)};
+	                                .absent = o->request.check.absent};
 	progress_stop(&v->job.progress);
 	const bool picture_only = o->svg && strcmp(o->svg, "-") == 0;
 	if (o->json)
@@ -68,13 +68,12 @@ int cmd_check(const struct command *cmd, struct options *o, int argc, char **arg
 	struct coll_result result = {.err = ERR_INIT, .rank = -1};
 	struct coll_request request;
 	observer.checked = on_checked;
+	o->request.check.absent = getenv(RANK_ABSENT);
 	if (o->json && o->svg && strcmp(o->svg, "-") == 0)
 		err_set(&result.err, ERR_USAGE,
 		        "--json and --svg - both write to stdout: give one of them");
-	else if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0) {
-		request.check.absent = getenv(RANK_ABSENT);
+	else if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0)
 		coll_run(&request, &observer, &result);
-	}
 	progress_stop(&view.job.progress);
 	int code = result.err.code ? report(&result.err, result.rank) : 0;
 	if (o->json) {

@@ -270,11 +270,9 @@ static void print_hosts(const struct check_view *v)
 /* "unreachable: noded: ssh: connect to host noded port 22: Connection refused" */
 static void print_absent(const struct check_view *v)
 {
-	for (const char *at = v->absent; at && *at;) {
-		const int n = (int)strcspn(at, "\n");
-		printf("unreachable: %.*s\n", n, at);
-		at += n + (at[n] == '\n');
-	}
+	int len;
+	for (const char *at = v->absent, *line; (line = text_line(&at, &len));)
+		printf("unreachable: %.*s\n", len, line);
 }
 
 /* "connect: median 60 us, longest 1.2 ms: rank 1 (nodea) -> rank 3 (noded)" */
@@ -356,11 +354,9 @@ static json_t *findings_json(const struct check_view *v)
 static json_t *absent_json(const struct check_view *v)
 {
 	json_t *all = json_array();
-	for (const char *at = v->absent; at && *at;) {
-		const size_t n = strcspn(at, "\n");
-		json_array_append_new(all, json_stringn(at, n));
-		at += n + (at[n] == '\n');
-	}
+	int len;
+	for (const char *at = v->absent, *line; (line = text_line(&at, &len));)
+		json_array_append_new(all, json_stringn(line, (size_t)len));
 	return all;
 }
 

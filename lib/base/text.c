@@ -19,6 +19,17 @@ size_t text_char(const char *text, uint32_t *c)
 	return *c < least[n] || (*c >= 0xd800 && *c < 0xe000) || *c > 0x10ffff ? 0 : n;
 }
 
+const char *text_line(const char **text, int *len)
+{
+	const char *line = *text;
+
+	if (!line || !*line)
+		return NULL;
+	*len = (int)strcspn(line, "\n");
+	*text += *len + (line[*len] == '\n');
+	return line;
+}
+
 bool text_is_printable(uint32_t c)
 {
 	const bool control = c < 0x20 || (c >= 0x7f && c < 0xa0);

@@ -10,6 +10,9 @@
 /* Decode the UTF-8 character at @s into *c. Returns its number of bytes; 0: malformed, overlong, a
  * surrogate, or the end of the text. */
 size_t text_char(const char *s, uint32_t *c);
+/* The next line of *@text, which moves behind it: *@len bytes, without the newline. NULL: there are
+ * no more, or *@text is NULL. */
+const char *text_line(const char **text, int *len);
 /* Is @c neither a control character (C0, DEL, C1) nor a line separator nor a mark that changes the
  * direction of other text? */
 bool text_is_printable(uint32_t c);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/text.h"
 #include "lib/coll/check_files.h"
 #include "lib/coll/task.h"
 #include "lib/links/clique.h"
@@ -303,12 +304,11 @@ static int check_absent(const struct coll *c, struct err *err)
 {
 	const struct check *k = c->state;
 	const char *absent = c->request->check.absent;
-	int n = 0;
-	if (!absent || k->matrix.faults.n)
-		return 0;
-	for (const char *at = absent; (at = strchr(at, '\n')); at++)
+	int n = 0, len, first = 0;
+	for (const char *at = absent; text_line(&at, n ? &len : &first);)
 		n++;
-	const int first = (int)strcspn(absent, "\n");
+	if (!n || k->matrix.faults.n)
+		return 0;
 	if (n == 1)
 		return err_set(err, ERR_RENDEZVOUS, "a host is unreachable: %.*s", first, absent);
 	return err_set(err, ERR_RENDEZVOUS, "%d hosts are unreachable, the first: %.*s", n, first,

@@ -436,6 +436,24 @@ TEST(the_user_s_part_of_a_path)
 		assert_int_equal(paths_before_host(cases[i].path), cases[i].own);
 }
 
+TEST(test_lines)
+{
+	static const char *const none[] = {NULL, ""};
+	const char *text = "a\n\nbc", *line;
+	int len;
+	for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
+		const char *at = none[i];
+		assert_null(text_line(&at, &len));
+	}
+	static const char *const lines[] = {"a", "", "bc"};
+	for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+		assert_non_null(line = text_line(&text, &len));
+		assert_int_equal(len, strlen(lines[i]));
+		assert_memory_equal(line, lines[i], (size_t)len);
+	}
+	assert_null(text_line(&text, &len));
+}
+
 int main(void)
 {
 	return unit_run(NULL, NULL);
