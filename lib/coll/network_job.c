@@ -18,8 +18,15 @@ struct network_found coll_link(const struct coll *c)
 	                              .from = s->link.up ? NETWORK_TOLD
 	                                      : speed    ? NETWORK_INTERFACE
 	                                                 : NETWORK_UNKNOWN,
-	                              .limit = s->limit_rate,
-	                              .socket = socket_buffer_most(SOCKET_BUFFER_SYSCTLS)};
+	                              .limit = s->limit_rate};
+}
+
+struct network_found coll_offered_link(const struct coll *c)
+{
+	struct network_found link = coll_link(c);
+
+	link.socket = socket_buffer_most(SOCKET_BUFFER_SYSCTLS);
+	return link;
 }
 
 int coll_find_network(const struct coll *c, const int *host, const struct select_tuning *tuning,

@@ -81,6 +81,8 @@ uint64_t coll_memory(const struct coll *);
 /* What this rank knows of its host's link. Once it has joined; on the coordinator once all ranks
  * have. */
 struct network_found coll_link(const struct coll *);
+/* The same with what one connection can have on its way, for the offer to the coordinator. */
+struct network_found coll_offered_link(const struct coll *);
 /* On the coordinator, before the plan: add to a network of what the ranks offer its own link, the
  * round trips and what the tuning file (NULL: none) knows of the hosts, and settle it. @host: as in
  * the plan. ERR_RESOURCE. */

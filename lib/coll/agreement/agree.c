@@ -152,7 +152,7 @@ static int offer(struct collective *c, struct err *err)
 	                  .reads = files_identity(c),
 	                  .codes = codes_pieces(c->request) && coding_library(),
 	                  .order = mixed ? OFFER_ORDER_MIXED : order_of(&c->agreed),
-	                  .link = coll_link(c->life)};
+	                  .link = coll_offered_link(c->life)};
 	struct buf claims;
 	buf_init(&claims, DETAILS_MAX);
 	buf_init(&c->details, DETAILS_MAX);

@@ -589,7 +589,7 @@ static int offer(struct coll *life, struct err *err)
 	b->size = life->size;
 	if (make_room(b, err) < 0)
 		return -1;
-	const struct network_found link = coll_link(life);
+	const struct network_found link = coll_offered_link(life);
 	buf_init(&b->offered, DETAILS_MAX);
 	message_put(&network_found_message, &link, &b->offered);
 	if (b->offered.failed)
