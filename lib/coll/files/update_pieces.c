@@ -85,8 +85,8 @@ struct old_file {
 	struct found {
 		struct update_source in;
 		uint64_t bytes;
-		struct err why; /* it is not open */
 	} old, part;
+	struct err no_old; /* why the old version is not open */
 	uint8_t *buf;
 };
 
@@ -163,7 +163,7 @@ static int copy_piece(void *ctx, const struct update_piece *p, struct err *err)
 	if (update_bit(u->in_part, p->i))
 		return update_check_in_place(o->c, o->file, p, o->buf, err);
 	if (o->old.in.fd < 0)
-		return update_not_opened(sink_path(sink, o->file), &o->old.why, err);
+		return update_not_opened(sink_path(sink, o->file), &o->no_old, err);
 	if (p->at + p->n <= o->old.bytes &&
 	    update_digest(o->old.in.fd, o->old.in.path, p->at, p->n, o->buf, digest, &why) == 0 &&
 	    is_equal(o, p, digest))
@@ -171,13 +171,12 @@ static int copy_piece(void *ctx, const struct update_piece *p, struct err *err)
 	return update_changed(sink_path(sink, o->file), err);
 }
 
-static struct found found(const struct old_file *o, int fd, const struct err *why)
+static struct found found(const struct old_file *o, int fd)
 {
 	const char *path = sink_path(o->c->transfer.sink, o->file);
 	struct stat st;
 	return (struct found){.in = update_source_of(&o->c->transfer.update, fd, path),
-	                      .bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0,
-	                      .why = *why};
+	                      .bytes = fd >= 0 && fstat(fd, &st) == 0 ? (uint64_t)st.st_size : 0};
 }
 
 /* Call @fn for each piece of all files that have pieces, with the old version open and, with
@@ -194,11 +193,11 @@ static int each_old(struct collective *c, bool parts, update_visit *fn, struct e
 			o.file = files_place(c, k, (size_t)f)->file;
 			if (sink_fate(sink, o.file) == SINK_KEEP) /* the root's input */
 				continue;
-			struct err why = ERR_INIT;
-			const int old =
-			        update_takes_old(c) ? sink_open_old(sink, o.file, &why) : -1;
-			o.old = found(&o, old, &why);
-			o.part = found(&o, parts ? sink_open_part(sink, o.file) : -1, &why);
+			err_clear(&o.no_old);
+			o.old = found(&o, update_takes_old(c)
+			                          ? sink_open_old(sink, o.file, &o.no_old)
+			                          : -1);
+			o.part = found(&o, parts ? sink_open_part(sink, o.file) : -1);
 			ret = update_each_piece(c, f, fn, &o, err);
 			if (o.old.in.fd >= 0)
 				close(o.old.in.fd);
