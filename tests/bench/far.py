@@ -5,7 +5,7 @@ round trips of a start.
   tests/bench/far.py [--rounds 5] [--only copy,choice,start] [--other COLLCTL]
 
 Hosts are network namespaces, each with a line of 1 Gbit/s to a router (wan.py); nothing is lost but
-what the lines' queues drop. Nothing is told but the hosts. Jobs run over TLS.
+what the lines' queues drop. Options name nothing but the hosts. Jobs run over TLS.
 
 copy: two hosts 200 ms apart: broadcast of 256 MiB, not synced, while data move, and iperf3 -P 8 of as
 many bytes, in turn: the median of the rates' ratios.
@@ -24,14 +24,12 @@ them it says so and ends with 77.
 import argparse
 import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 import time
 
 import predict
-from predict import COLLCTL, Unavailable, command
+from predict import COLLCTL
 from wan import Wan
 
 MIB = 1 << 20
@@ -160,18 +158,12 @@ def main():
     programs = {"": COLLCTL}
     if a.other:
         programs[", the other program"] = os.path.abspath(a.other)
-    folder = tempfile.mkdtemp(prefix="collctl-bench.", dir=os.environ.get("TMPDIR", "/var/tmp"))
-    try:
-        predict.environment(None)
-        command(COLLCTL, "keygen", f"{folder}/key")
+
+    def work(folder):
         for case in a.only.split(","):
             CASES[case](folder, programs, a.rounds)
-    except Unavailable as e:
-        print(f"far: skipped: {e}")
-        return 77
-    finally:
-        shutil.rmtree(folder)
-    return 0
+
+    return predict.measure("far", work)
 
 
 if __name__ == "__main__":

@@ -16,13 +16,11 @@ iproute2; without them it says so and ends with 77.
 import argparse
 import json
 import os
-import shutil
 import statistics
 import sys
-import tempfile
 
 import predict
-from predict import COLLCTL, Net, Unavailable, command
+from predict import COLLCTL, Net
 
 MIB = 1 << 20
 CASES = [  # the collective, Mbit/s of each host or (up, down), bytes, the most that the figure may be
@@ -109,19 +107,13 @@ def main():
     sides = [(n, COLLCTL, () if n == "auto" else ("-a", n)) for n in a.algorithms.split(",")]
     if a.other:
         sides.append(("auto of the other program", os.path.abspath(a.other), ()))
-    folder = tempfile.mkdtemp(prefix="collctl-bench.", dir=os.environ.get("TMPDIR", "/var/tmp"))
-    try:
-        predict.environment(None)
-        command(COLLCTL, "keygen", f"{folder}/key")
+
+    def work(folder):
         for words in CASES:
             if words[0].startswith(a.only):
                 case(folder, *words, sides, a.rounds)
-    except Unavailable as e:
-        print(f"networks: skipped: {e}")
-        return 77
-    finally:
-        shutil.rmtree(folder)
-    return 0
+
+    return predict.measure("networks", work)
 
 
 if __name__ == "__main__":

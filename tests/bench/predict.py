@@ -110,6 +110,22 @@ def command(*words, **options):
                           stdin=subprocess.DEVNULL, **options).stdout
 
 
+def measure(name, work):
+    """Print the environment, and call work(folder); the folder is temporary, and has a key of a job. Returns the exit
+    code: 77 if this machine cannot do the work."""
+    folder = tempfile.mkdtemp(prefix="collctl-bench.", dir=os.environ.get("TMPDIR", "/var/tmp"))
+    try:
+        environment(None)
+        command(COLLCTL, "keygen", f"{folder}/key")
+        work(folder)
+    except Unavailable as e:
+        print(f"{name}: skipped: {e}")
+        return 77
+    finally:
+        shutil.rmtree(folder)
+    return 0
+
+
 def bucket(mbit):
     return ["tbf", "rate", f"{mbit}mbit", "burst", str(BURST), "limit", str(QUEUE)]
 

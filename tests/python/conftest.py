@@ -8,6 +8,25 @@ import pytest
 
 PROGRAM = os.environ["COLLCTL"]
 
+# Parts of scripts for `ranks` of three: what each rank has, and every collective but allreduce, by run(function, wanted,
+# inputs=given, **settings) of the script.
+SHARES = """
+rank, size = int(os.environ["COLLCTL_RANK"]), 3
+of_all = [np.arange(24, dtype="f4").reshape(6, 4) * (r + 1) for r in range(size)]
+mine, total = of_all[rank], sum(of_all)
+"""
+COLLECTIVES = """
+run(collctl.reduce, total if rank == 2 else None, root=2)
+run(collctl.reduce_scatter, np.array_split(total, [1, 3])[rank], counts=[1, 2, 3])
+run(collctl.broadcast, of_all[1], inputs=given if rank == 1 else None, root=1)
+run(collctl.scatter, np.array_split(of_all[0], size)[rank])
+run(collctl.gather, np.concatenate(of_all) if rank == 0 else None)
+run(collctl.allgather, np.concatenate(of_all))
+run(collctl.alltoall, np.concatenate([np.array_split(a, size)[rank] for a in of_all]))
+run(collctl.scan, sum(of_all[:rank + 1]))
+run(collctl.exscan, sum(of_all[:rank], np.zeros_like(mine)))
+"""
+
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from conftest import COLLECTIVES, SHARES
 
 import collctl
 
@@ -16,12 +17,11 @@ ALONE = {"rank": 0, "size": 1, "insecure": True}
 def test_collectives_of_arrays(ranks):
     ranks(
         3,
-        """
-rank, size = int(os.environ["COLLCTL_RANK"]), 3
-of_all = [np.arange(24, dtype="f4").reshape(6, 4) * (r + 1) for r in range(size)]
-mine, total = of_all[rank], sum(of_all)
+        SHARES
+        + """
+given = mine
 
-def run(function, wanted, inputs=mine, **settings):
+def run(function, wanted, inputs=given, **settings):
     result = function(inputs, job=function.__name__, **settings)
     if wanted is None:
         assert result.output is None and result.outputs == ()
@@ -31,16 +31,9 @@ def run(function, wanted, inputs=mine, **settings):
     return result
 
 run(collctl.allreduce, total)
-run(collctl.reduce, total if rank == 2 else None, root=2)
-run(collctl.reduce_scatter, np.array_split(total, [1, 3])[rank], counts=[1, 2, 3])
-run(collctl.broadcast, of_all[1], inputs=mine if rank == 1 else None, root=1)
-run(collctl.scatter, np.array_split(of_all[0], size)[rank])
-run(collctl.gather, np.concatenate(of_all) if rank == 0 else None)
-run(collctl.allgather, np.concatenate(of_all))
-run(collctl.alltoall, np.concatenate([np.array_split(a, size)[rank] for a in of_all]))
-run(collctl.scan, sum(of_all[:rank + 1]))
-run(collctl.exscan, sum(of_all[:rank], np.zeros_like(mine)))
-
+"""
+        + COLLECTIVES
+        + """
 # Into the same memory; what was there stays after a failure.
 inside = np.array(mine)
 result = collctl.allreduce(inside, inside, op="max", job="inside")

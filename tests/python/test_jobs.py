@@ -7,6 +7,7 @@ import threading
 
 import numpy as np
 import pytest
+from conftest import COLLECTIVES, SHARES
 
 import collctl
 
@@ -16,14 +17,12 @@ ALONE = {"rank": 0, "size": 1, "insecure": True}
 def test_collectives_over_files_in_one_process_each(ranks):
     ranks(
         3,
-        """
-rank, size = int(os.environ["COLLCTL_RANK"]), 3
-mine = np.arange(24, dtype="f4").reshape(6, 4) * (rank + 1)
-of_all = [np.arange(24, dtype="f4").reshape(6, 4) * (r + 1) for r in range(size)]
+        SHARES
+        + """
 np.save(f"in.{rank}.npy", mine)
-source = f"in.{rank}.npy"
+source = given = f"in.{rank}.npy"
 
-def run(function, wanted, inputs=source, **settings):
+def run(function, wanted, inputs=given, **settings):
     name = function.__name__
     target = f"{name}.{rank}.npy"
     result = function(inputs, target, job=name, **settings)
@@ -35,18 +34,10 @@ def run(function, wanted, inputs=source, **settings):
         np.testing.assert_array_equal(np.load(target), wanted)
     return result
 
-total = sum(of_all)
 assert run(collctl.allreduce, total, algorithm="recursive_doubling").algorithm == "recursive_doubling"
-run(collctl.reduce, total if rank == 2 else None, root=2)
-run(collctl.reduce_scatter, np.array_split(total, [1, 3])[rank], counts=[1, 2, 3])
-run(collctl.broadcast, of_all[1], inputs=source if rank == 1 else None, root=1)
-run(collctl.scatter, np.array_split(of_all[0], size)[rank])
-run(collctl.gather, np.concatenate(of_all) if rank == 0 else None)
-run(collctl.allgather, np.concatenate(of_all))
-run(collctl.alltoall, np.concatenate([np.array_split(a, size)[rank] for a in of_all]))
-run(collctl.scan, sum(of_all[:rank + 1]))
-run(collctl.exscan, sum(of_all[:rank], np.zeros_like(mine)))
-both = collctl.allreduce([source, source], f"both.{rank}.npy", op="avg", job="both")
+"""
+        + COLLECTIVES
+        + """both = collctl.allreduce([source, source], f"both.{rank}.npy", op="avg", job="both")
 np.testing.assert_array_equal(np.load(both.output), total / size)
 assert collctl.barrier(job="barrier").outputs == ()
 
