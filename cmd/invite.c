@@ -200,8 +200,7 @@ static int start_command(struct invite *v, struct err *err)
 	return 0;
 }
 
-/* Files that whoever started this process may wait for; what it has opened itself closes on exec.
- */
+/* Close what the caller may wait for. What this process has opened closes on exec, and stays. */
 static void close_inherited(void)
 {
 	DIR *fds = opendir("/proc/self/fd");

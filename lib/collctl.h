@@ -16,7 +16,7 @@
  * Messages name settings as options of the command: "--timeout" is the setting "timeout".
  *
  * Threads: a job runs on the thread that calls collctl_run. A process may run several jobs at a
- * time, each on a thread of its own; they may be the ranks of one job. During collctl_run, any
+ * time, each on another thread; they may be the ranks of one job. During collctl_run, any
  * thread or signal handler may call collctl_cancel; no other function may be called for this job. A
  * job that does not run is used by one thread at a time.
  *
@@ -87,9 +87,9 @@ COLLCTL_API int collctl_output(collctl *, const char *path);
  *
  * collctl_output_memory: after a success, @data has the result, which must have @bytes bytes, and
  * elements of @dtype: "u8" is any type's bytes, "u16" also f16 and bf16, NULL any type. After a
- * failure @data is unchanged; with COLLCTL_IN_PLACE, it is
- * undefined. It may be the memory of an input. collctl_output_kept: the job keeps the result until
- * it is freed. A job has one output in memory. On ranks that get no result they do nothing. */
+ * failure @data is unchanged; with COLLCTL_IN_PLACE, it is undefined. It may be the memory of an
+ * input. collctl_output_kept: the job keeps the result until it is freed. A job has one output in
+ * memory. On ranks that get no result they do nothing. */
 #define COLLCTL_IN_PLACE 1u
 COLLCTL_API int collctl_input_memory(collctl *, const void *data, const char *dtype,
                                      const uint64_t *shape, int ndim);

@@ -8,13 +8,13 @@
 #include "cmd/commands.h"
 #include "cmd/text/report.h"
 #include "cmd/text/where.h"
-#include "lib/job/ranks.h"
 #include "lib/base/clock.h"
 #include "lib/base/json.h"
 #include "lib/base/path.h"
 #include "lib/base/units.h"
 #include "lib/coll/bench/bench.h"
 #include "lib/coll/files/inspect.h"
+#include "lib/job/ranks.h"
 
 bool result_shown(const struct options *o, int rank)
 {

@@ -15,8 +15,8 @@ void rank_list_init(struct rank_list *, char *buf, size_t cap);
 void rank_list_add(struct rank_list *, int rank);
 char *rank_list_end(struct rank_list *); /* returns buf */
 
-/* The index of @rank in @ranks[n], which is ascending; -1: it is not there. @ranks NULL: all ranks
- * are; returns @rank. */
+/* Find @rank in @ranks[n], which is ascending. Returns its index; -1: it is not among them. @ranks
+ * NULL: all ranks; returns @rank. */
 int ranks_find(const int *ranks, int n, int rank);
 /* List the ranks below @size that are not in @ranks[n]. Returns @buf. */
 char *ranks_missing(const int *ranks, int n, int size, char *buf, size_t cap);

@@ -36,7 +36,7 @@ static void moved(int rank)
 	send_to_coordinator(rank, MSG_MOVED, NULL);
 }
 
-/* The n-th time that all are told to stop. */
+/* A lane breaks, and all get BACK for the n-th time. */
 static void break_lane(int size, int n)
 {
 	report(1, 2, ERR_PEER_LOST, true);
@@ -152,7 +152,7 @@ COORD_TEST(a_rank_that_cannot)
 
 COORD_TEST(what_is_worse_than_a_broken_lane)
 {
-	/* wrong bytes, before and after all are told to stop */
+	/* wrong bytes, before and after BACK */
 	run_going(3, PATIENCE);
 	report(1, 2, ERR_PEER_LOST, true);
 	report(2, 1, ERR_INTEGRITY, false);

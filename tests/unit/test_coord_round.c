@@ -1,4 +1,4 @@
-/* The coordinator with --min-ranks: which ranks take part, and what the others are told. */
+/* The coordinator with --min-ranks: which ranks take part, and what the others hear. */
 #include "tests/unit/coord_world.h"
 
 #define SHORT (20 * NS_PER_MS)
@@ -22,7 +22,7 @@ static void come(int rank, int size)
 	buf_release(&b);
 }
 
-/* Member @i says HELLO as @rank, and is told that it is too late. */
+/* Member @i says HELLO as @rank, and hears that it is too late. */
 static void comes_late(int i, int rank, int size)
 {
 	const struct hello h = hello_of(rank, size);
@@ -103,7 +103,7 @@ COORD_TEST(after_grace_the_last_one_that_is_needed_is_enough)
 	end_well(came, 3);
 }
 
-COORD_TEST(a_late_rank_is_told)
+COORD_TEST(a_late_rank_hears_why)
 {
 	static const int came[] = {0, 1};
 	open_round(3, 2, SHORT);
