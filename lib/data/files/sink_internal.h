@@ -1,6 +1,6 @@
-/* Shared by the files of the sink: sink.c opens and writes files, sink_clone.c makes them clones,
- * sink_commit.c seals and renames them; sink_like.c and the formats' files determine the files of
- * an output and their contents. */
+/* Shared by the files of the sink: sink.c lists and writes files, sink_open.c opens them,
+ * sink_clone.c makes them clones, sink_commit.c seals and renames them; sink_like.c and the
+ * formats' files determine the files of an output and their contents. */
 #ifndef COLLCTL_DATA_FILES_SINK_INTERNAL_H
 #define COLLCTL_DATA_FILES_SINK_INTERNAL_H
 
@@ -59,7 +59,7 @@ void archive_release(struct archive *);
  * failure. Returns the file's index, or -1. */
 int sink_add_archive(struct sink *, const char *path, struct archive *a, struct err *err);
 
-/* The state: sink.c, sink_clone.c and sink_commit.c use it. */
+/* The state: sink.c, sink_open.c, sink_clone.c and sink_commit.c use it. */
 
 struct sink_file {
 	char *path;
