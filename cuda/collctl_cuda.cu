@@ -505,6 +505,30 @@ static void release_host(struct gpu *gpu, void *p, size_t bytes)
 		munmap(p, bytes ? bytes : 1);
 }
 
+static int register_host(struct gpu *gpu, void *p, size_t bytes, char *why, size_t cap)
+{
+	pthread_mutex_lock(&gpu->launching);
+	cudaError_t error = cudaSetDevice(gpu->devices[0].ordinal);
+	if (error == cudaSuccess)
+		error = gpu->pins ? cudaErrorNotSupported
+		                  : cudaHostRegister(p, bytes, cudaHostRegisterPortable);
+	if (error != cudaSuccess)
+		(void)cudaGetLastError();
+	pthread_mutex_unlock(&gpu->launching);
+	return error == cudaSuccess
+	               ? 0
+	               : gpu_fail(why, cap, error, "%zu bytes cannot be pinned", bytes);
+}
+
+static void unregister_host(struct gpu *gpu, void *p, size_t bytes)
+{
+	(void)bytes;
+	pthread_mutex_lock(&gpu->launching);
+	if (cudaHostUnregister(p) != cudaSuccess)
+		(void)cudaGetLastError();
+	pthread_mutex_unlock(&gpu->launching);
+}
+
 static int event_fd(struct gpu *gpu)
 {
 	return gpu->event_fd;
@@ -529,4 +553,6 @@ extern "C" __attribute__((visibility("default"))) const struct gpu_plugin collct
         .drain = gpu_drain,
         .pinned = pinned,
         .nccl = nccl_report,
+        .register_host = register_host,
+        .unregister_host = unregister_host,
 };

@@ -6,10 +6,12 @@
  * A plug-in exports one symbol, `const struct gpu_plugin collctl_gpu_plugin`. The struct begins
  * with its own size and version and only grows at its end.
  *
- * Calls come from one thread at a time; submit, event_fd and next do not block. A function that
- * can fail writes a sentence without a full stop into @why (at most @cap bytes), which names what
- * failed and the device library's own error name. Devices are numbers from 0 in the list given to
- * open.
+ * Calls with one struct gpu come from one thread at a time; submit, event_fd and next do not block.
+ * Several may be open for the same devices, but not by GPU_PATH_NCCL, and each may have a thread of
+ * its own: it has its own streams and events, and uses only memory that it has allocated or
+ * registered. A function that can fail writes a sentence without a full stop into @why (at most
+ * @cap bytes), which names what failed and the device library's own error name. Devices are numbers
+ * from 0 in the list given to open.
  */
 #ifndef COLLCTL_CUDA_PLUGIN_H
 #define COLLCTL_CUDA_PLUGIN_H
@@ -19,7 +21,7 @@
 #include <stdint.h>
 
 #define GPU_PLUGIN_SYMBOL  "collctl_gpu_plugin"
-#define GPU_PLUGIN_VERSION 3
+#define GPU_PLUGIN_VERSION 4
 #define GPU_WHY            256 /* bytes of a reason */
 
 struct gpu; /* the opened devices */
@@ -32,7 +34,8 @@ enum gpu_op {
 
 /*
  * What a device does. dst, or src of a copy from a device, is in the memory of @device. The other
- * operands are in the memory of any opened device or, for a copy, in host memory from alloc_host.
+ * operands are in the memory of any opened device or, for a copy, in host memory from alloc_host or
+ * register_host.
  * All are aligned for their elements; device memory of alloc is aligned to 256 bytes. A fold has
  * the bits of the kernels of lib/data/kernels/reduce.h: it converts to @acc, combines from left to
  * right in
@@ -115,6 +118,14 @@ struct gpu_plugin {
 	/* What NCCL did. 1: *folds by NCCL, @text: its version; 0: it was not asked for; -1: it has
 	 * failed, @text: why. */
 	int (*nccl)(struct gpu *, uint64_t *folds, char *text, size_t cap);
+
+	/* Until unregister_host, devices copy from and to host memory of the caller, from @p on, at
+	 * full speed (pinned). It begins on a page, and shares no page with other memory that is
+	 * registered. -1: the driver does not pin it: the caller may copy through memory of
+	 * alloc_host. */
+	int (*register_host)(struct gpu *, void *p, size_t bytes, char *why, size_t cap);
+	/* Before it, no task may use the memory. */
+	void (*unregister_host)(struct gpu *, void *p, size_t bytes);
 };
 
 #endif

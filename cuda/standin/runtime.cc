@@ -413,6 +413,8 @@ const char *cudaGetErrorName(cudaError_t error)
 		return "cudaErrorLaunchFailure";
 	case cudaErrorInvalidValue:
 		return "cudaErrorInvalidValue";
+	case cudaErrorNotSupported:
+		return "cudaErrorNotSupported";
 	default:
 		return "cudaErrorUnknown";
 	}

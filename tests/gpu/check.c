@@ -1,9 +1,12 @@
 /*
  * A plug-in on this machine's GPUs: folds and identities have the bits of the host's, copies
- * arrive, drain ends, and what cannot be is refused with a reason. Usage: check PLUGIN [EVERY];
+ * arrive, also from several threads and to registered memory, drain ends, and what cannot be is
+ * refused with a reason. Usage: check PLUGIN [EVERY];
  * only every EVERY-th fold runs. Exit code 77: there is no plug-in, driver or GPU.
  */
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "tests/gpu/folds.h"
 #include "tests/gpu/plugin.h"
@@ -163,6 +166,112 @@ static void check_drain(void)
 	expect(plugin_copy(g.p, g.gpu, 0, g.dst, g.host, FOLD_BYTES) == 0, "a task after drain");
 }
 
+/* ---- memory of the caller, several threads ---- */
+
+static void refused(bool was, const char *why, const char *what);
+
+static void check_registered(void)
+{
+	const size_t half = FOLD_BYTES, bytes = 2 * half;
+	uint8_t *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	char why[GPU_WHY] = "";
+
+	if (p == MAP_FAILED || g.p->register_host(g.gpu, p, bytes, why, sizeof why) < 0) {
+		expect(p != MAP_FAILED && *why, "memory that is not registered has a reason");
+		printf("skipped: registered memory: %s\n", why);
+		return;
+	}
+	for (size_t i = 0; i < half; i++)
+		p[i] = (uint8_t)(i * 5 + i / 253);
+	expect(plugin_copy(g.p, g.gpu, 0, g.dst, p, half) == 0 &&
+	               plugin_copy(g.p, g.gpu, 0, p + half, g.dst, half) == 0 &&
+	               !memcmp(p, p + half, half),
+	       "copies from and to registered memory");
+	g.p->unregister_host(g.gpu, p, bytes);
+	const struct gpu_task t = {.op = GPU_COPY, .dst = g.dst, .src = p, .n = 64};
+	refused(g.p->submit(g.gpu, &t, why, sizeof why) < 0, why,
+	        "a copy of memory that was registered");
+	munmap(p, bytes);
+}
+
+#define THREADS 3
+#define ROUNDS  40
+
+struct user {
+	pthread_t thread;
+	struct gpu *gpu;
+	uint8_t *host, *device;
+	int seed;
+	bool fine;
+};
+
+/* Copy there and back, and double on the device. */
+static void *use(void *arg)
+{
+	struct user *u = arg;
+
+	u->fine = true;
+	for (int round = 0; u->fine && round < ROUNDS; round++) {
+		const void *in[] = {u->device, u->device};
+		const struct gpu_task twice = {.op = GPU_FOLD,
+		                               .dst = u->device,
+		                               .n = FOLD_BYTES,
+		                               .inputs = in,
+		                               .ninputs = 2,
+		                               .dtype = DTYPE_U8,
+		                               .acc = DTYPE_U8,
+		                               .reduce = REDUCE_SUM};
+		for (size_t i = 0; i < FOLD_BYTES; i++)
+			u->host[i] = (uint8_t)(i * 3 + (size_t)(round + u->seed));
+		u->fine = plugin_copy(g.p, u->gpu, 0, u->device, u->host, FOLD_BYTES) == 0 &&
+		          plugin_do(g.p, u->gpu, &twice) == 0 &&
+		          plugin_copy(g.p, u->gpu, 0, u->host, u->device, FOLD_BYTES) == 0;
+		for (size_t i = 0; u->fine && i < FOLD_BYTES; i++)
+			u->fine = u->host[i] == (uint8_t)(2 * (i * 3 + (size_t)(round + u->seed)));
+	}
+	return NULL;
+}
+
+static bool user_open(struct user *u, const int *list)
+{
+	char why[GPU_WHY] = "";
+	bool stuck;
+
+	u->gpu =
+	        g.p->open(list, g.ndevices, GPU_PATH_AUTO, &plugin_limits, &stuck, why, sizeof why);
+	u->host = u->gpu ? g.p->alloc_host(u->gpu, FOLD_BYTES, why, sizeof why) : NULL;
+	u->device = u->host ? g.p->alloc(u->gpu, 0, FOLD_BYTES, why, sizeof why) : NULL;
+	if (!u->device)
+		printf("%s\n", why);
+	return u->device;
+}
+
+static void check_threads(const int *list)
+{
+	struct user users[THREADS] = {{.seed = 0}};
+	bool fine = true;
+
+	for (int i = 0; i < THREADS; i++) {
+		users[i].seed = i;
+		fine = fine && user_open(&users[i], list);
+	}
+	for (int i = 0; fine && i < THREADS; i++)
+		if (pthread_create(&users[i].thread, NULL, use, &users[i]) != 0)
+			exit(1);
+	for (int i = 0; fine && i < THREADS; i++)
+		pthread_join(users[i].thread, NULL);
+	for (int i = 0; i < THREADS; i++) {
+		struct user *u = &users[i];
+		fine = fine && u->fine;
+		if (!u->gpu)
+			continue;
+		g.p->release(u->gpu, 0, u->device, FOLD_BYTES);
+		g.p->release_host(u->gpu, u->host, FOLD_BYTES);
+		fine = g.p->drain(u->gpu, 0) == 0 && g.p->close(u->gpu) == 0 && fine;
+	}
+	expect(fine, "several threads, each with the devices opened for itself");
+}
+
 /* ---- what is refused ---- */
 
 static void refused(bool was, const char *why, const char *what)
@@ -246,6 +355,8 @@ int main(int argc, char **argv)
 		check_identities();
 		check_copies();
 		check_drain();
+		check_registered();
+		check_threads(list);
 		check_refusals(devices);
 		for (int k = 0; k < FOLD_INPUTS; k++)
 			g.p->release(g.gpu, k % g.ndevices, g.inputs[k], FOLD_BYTES);
