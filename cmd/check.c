@@ -54,6 +54,7 @@ static json_t *result_json(const struct links_view *v, const struct command *cmd
                            const struct coll_result *r)
 {
 	json_t *j = result_json_end(result_json_begin(cmd->name, r), r);
+	json_object_set_new(j, "missing", result_missing_json(r));
 	if (j && v->found && json_object_update(j, v->found) < 0) {
 		json_decref(j);
 		j = NULL;

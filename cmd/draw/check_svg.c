@@ -39,12 +39,13 @@ static double goodness(double times_median)
 static void put_tooltip(FILE *f, const struct check_view *v, int from, int to)
 {
 	const struct link_cell *c = link_cell(v->links, from, to);
-	const struct link_fault *fault = links_find(&v->links->faults, from, to);
+	const struct link_fault *fault = link_matrix_fault(v->links, from, to);
+	const int sender = link_rank(v->links, from), receiver = link_rank(v->links, to);
 	char x[32];
-	fprintf(f, "<title>rank %d ", from);
-	svg_text(f, v->host(v->ctx, from));
-	fprintf(f, " to rank %d ", to);
-	svg_text(f, v->host(v->ctx, to));
+	fprintf(f, "<title>rank %d ", sender);
+	svg_text(f, v->host(v->ctx, sender));
+	fprintf(f, " to rank %d ", receiver);
+	svg_text(f, v->host(v->ctx, receiver));
 	fprintf(f, ": %s", c->rate > 0 ? bit_rate_text(c->rate, x) : "");
 	if (c->median > 0)
 		fprintf(f, ", round trip %s", latency_text(c->median, x));
@@ -103,15 +104,16 @@ static void put_cell(FILE *f, const struct check_view *v, int from, int to, bool
 }
 
 /* The numbers along a side: all, or every so many where there is no room. */
-static void put_numbers(FILE *f, int size, double left, double top, double side)
+static void put_numbers(FILE *f, const struct link_matrix *m, double left, double top, double side)
 {
 	const int every = side >= 18 ? 1 : side >= 9 ? 4 : side >= 4 ? 8 : 64;
-	for (int r = 0; r < size; r += every) {
+	for (int r = 0; r < m->size; r += every) {
+		const int rank = link_rank(m, r);
 		const double at = ((double)r + 0.5) * side;
 		fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"middle\">%d</text>\n",
-		        left + at, top - 6, r);
+		        left + at, top - 6, rank);
 		fprintf(f, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%d</text>\n", left - 6,
-		        top + at + 4, r);
+		        top + at + 4, rank);
 	}
 }
 
@@ -144,7 +146,7 @@ static void put_map(FILE *f, const struct check_view *v, bool rate, double left,
 	        "<text class=\"note\" x=\"%.1f\" y=\"%.1f\">row: from rank, column: to "
 	        "rank</text>\n",
 	        left, top - 44, rate ? "Bandwidth" : "Round trip", left, top - 26);
-	put_numbers(f, size, left, top, side);
+	put_numbers(f, v->links, left, top, side);
 	for (int from = 0; from < size; from++)
 		for (int to = 0; to < size; to++)
 			if (from != to)
@@ -160,10 +162,12 @@ char *check_svg(const struct check_view *v, size_t *len)
 	const double side = MAP / (v->links->size < 8 ? 8.0 : (double)v->links->size);
 	const double map = fmax(side * v->links->size, LEGEND);
 	const double width = 2 * map + 3 * MARGIN, height = side * v->links->size + 2 * MARGIN + 48;
-	char title[64];
+	char title[64], of[32] = "";
 	if (!f)
 		return NULL;
-	snprintf(title, sizeof title, "collctl check: %d ranks over %s", v->links->size,
+	if (v->links->came)
+		snprintf(of, sizeof of, "%d of ", v->links->size);
+	snprintf(title, sizeof title, "collctl check: %s%d ranks over %s", of, v->links->all,
 	         v->insecure ? "plain TCP" : "TLS");
 	svg_begin(f, width, height, title, style);
 	put_map(f, v, true, MARGIN, MARGIN + 16, side);

@@ -245,6 +245,8 @@ static const struct field of_verify[] = {
 };
 
 static const struct field of_check[] = {
+	ARRAY("missing", 0, NULL, "the ranks that did not join"),
+	INTEGER("missing[]", 0, NULL, "a rank"),
 	OBJECT("median", SOMETIMES, NULL, "of all links that work; on the rank that coordinates"),
 	NUMBER("median.connect", NUL, SECONDS, "to open a TCP connection"),
 	NUMBER("median.handshake", NUL, SECONDS, "of the TLS handshake"),

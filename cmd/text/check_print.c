@@ -18,11 +18,16 @@
 
 /* ---- words ---- */
 
+static const char *host_of(const struct check_view *v, int rank)
+{
+	return v->host(v->ctx, link_rank(v->links, rank));
+}
+
 static const char *rank_text(const struct check_view *v, int rank, char *buf, size_t cap)
 {
 	char host[200];
-	const char *name = v->host(v->ctx, rank);
-	snprintf(buf, cap, "rank %d%s%s%s", rank, *name ? " (" : "",
+	const char *name = host_of(v, rank);
+	snprintf(buf, cap, "rank %d%s%s%s", link_rank(v->links, rank), *name ? " (" : "",
 	         *name ? text_escape(host, sizeof host, name) : "", *name ? ")" : "");
 	return buf;
 }
@@ -47,16 +52,16 @@ static const char *node_text(const struct check_view *v, const struct link_findi
 	rank_list_init(&list, ranks, sizeof ranks);
 	for (int r = rank; r < v->links->size; r++)
 		if (v->links->home[r] == rank)
-			rank_list_add(&list, r);
-	snprintf(buf, cap, "host %s (ranks %s)",
-	         text_escape(host, sizeof host, v->host(v->ctx, rank)), rank_list_end(&list));
+			rank_list_add(&list, link_rank(v->links, r));
+	snprintf(buf, cap, "host %s (ranks %s)", text_escape(host, sizeof host, host_of(v, rank)),
+	         rank_list_end(&list));
 	return buf;
 }
 
 /* Why the link fails. */
 static const char *why(const struct check_view *v, int from, int to)
 {
-	const struct link_fault *f = links_find(&v->links->faults, from, to);
+	const struct link_fault *f = link_matrix_fault(v->links, from, to);
 	return f ? f->why : link_state_words(link_cell(v->links, from, to)->state);
 }
 
@@ -184,10 +189,10 @@ static void print_part(const struct check_view *v, bool rate, int first, int end
 {
 	printf("%*s", NUMBER, "");
 	for (int to = first; to < end; to++)
-		printf("%*d", CELL, to);
+		printf("%*d", CELL, link_rank(v->links, to));
 	putchar('\n');
 	for (int from = 0; from < v->links->size; from++) {
-		printf("%*d", NUMBER, from);
+		printf("%*d", NUMBER, link_rank(v->links, from));
 		for (int to = first; to < end; to++)
 			if (to == from)
 				printf("%*s", CELL, "-");
@@ -230,11 +235,13 @@ static void print_shade(const struct link_matrix *m, int from, int to)
 static void print_shades_part(const struct link_matrix *m, int first, int end)
 {
 	printf("%*s", NUMBER, "");
-	for (int to = first; to < end; to++)
-		putchar(to % 10 ? ' ' : '0' + to / 10 % 10);
+	for (int to = first; to < end; to++) {
+		const int rank = link_rank(m, to);
+		putchar(rank % 10 ? ' ' : '0' + rank / 10 % 10);
+	}
 	putchar('\n');
 	for (int from = 0; from < m->size; from++) {
-		printf("%*d ", NUMBER - 1, from);
+		printf("%*d ", NUMBER - 1, link_rank(m, from));
 		for (int to = first; to < end; to++)
 			print_shade(m, from, to);
 		putchar('\n');
@@ -256,9 +263,9 @@ static void print_hosts(const struct check_view *v)
 	char host[200];
 	const char *last = "";
 	for (int r = 0; r < v->links->size; r++) {
-		const char *name = v->host(v->ctx, r);
+		const char *name = host_of(v, r);
 		if (*name && strcmp(name, last) != 0)
-			printf("%s%d %s", *last ? ", " : "ranks from: ", r,
+			printf("%s%d %s", *last ? ", " : "ranks from: ", link_rank(v->links, r),
 			       text_escape(host, sizeof host, name));
 		if (*name)
 			last = name;
@@ -273,6 +280,15 @@ static void print_absent(const struct check_view *v)
 	int len;
 	for (const char *at = v->absent, *line; (line = text_line(&at, &len));)
 		printf("unreachable: %.*s\n", len, line);
+}
+
+/* "did not join: ranks 1, 3" */
+static void print_missing(const struct link_matrix *m)
+{
+	char list[256];
+	if (m->came)
+		printf("did not join: rank%s %s\n", m->all - m->size == 1 ? "" : "s",
+		       ranks_missing(m->came, m->size, m->all, list, sizeof list));
 }
 
 /* "connect: median 60 us, longest 1.2 ms: rank 1 (nodea) -> rank 3 (noded)" */
@@ -299,11 +315,15 @@ static void print_times(const struct check_view *v, bool handshake)
 void check_print_text(const struct check_view *v)
 {
 	const struct link_matrix *m = v->links;
-	char rate[32], latency[32];
-	printf("# %d rank%s, %s, each link measured for %.3g s\n", m->size, m->size == 1 ? "" : "s",
-	       v->insecure ? "plain TCP" : "TLS", (double)v->time / NS_PER_SEC);
+	char rate[32], latency[32], of[32] = "";
+	if (m->came)
+		snprintf(of, sizeof of, "%d of ", m->size);
+	printf("# %s%d rank%s, %s, each link measured for %.3g s\n", of, m->all,
+	       m->all == 1 ? "" : "s", v->insecure ? "plain TCP" : "TLS",
+	       (double)v->time / NS_PER_SEC);
 	print_hosts(v);
 	print_absent(v);
+	print_missing(m);
 	if (m->rate > 0 && m->median > 0)
 		printf("median of all links: %s, round trip %s\n", bit_rate_text(m->rate, rate),
 		       latency_text(m->median, latency));
@@ -331,8 +351,9 @@ static json_t *measured_or_null(double x)
 static json_t *link_json(const struct check_view *v, int from, int to)
 {
 	const struct link_cell *c = link_cell(v->links, from, to);
-	return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:{s:o, s:o}, s:o}", "from", from, "to",
-	                 to, "state", link_state_words(c->state), "why",
+	return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:{s:o, s:o}, s:o}", "from",
+	                 link_rank(v->links, from), "to", link_rank(v->links, to), "state",
+	                 link_state_words(c->state), "why",
 	                 c->state == LINK_WORKS ? json_null() : report_path_json(why(v, from, to)),
 	                 "connect", measured_or_null(c->connect), "handshake",
 	                 measured_or_null(c->handshake), "round_trip", "min",

@@ -8,7 +8,7 @@
 
 struct check_view {
 	const struct link_matrix *links;
-	/* The host of a rank; "": all are on one, or not known. */
+	/* The host of a rank of the job; "": all are on one, or not known. */
 	const char *(*host)(void *ctx, int rank);
 	void *ctx;
 	bool insecure;

@@ -188,8 +188,7 @@ static json_t *preview_json(const struct coll_preview *p)
 	                 "outputs", outputs, "deletes", deletes);
 }
 
-/* The ranks without which the job went on. */
-static json_t *missing_json(const struct coll_result *r)
+json_t *result_missing_json(const struct coll_result *r)
 {
 	json_t *list = json_array();
 	for (int rank = 0; r->came && rank < r->size; rank++)
@@ -273,7 +272,7 @@ static json_t *to_json(const struct coll_result *r, const struct coll_request *q
 	json_object_set_new(j, "count", json_integer((json_int_t)r->count));
 	json_object_set_new(j, "bytes", json_integer((json_int_t)r->bytes));
 	if (q->settings.min_ranks)
-		json_object_set_new(j, "missing", missing_json(r));
+		json_object_set_new(j, "missing", result_missing_json(r));
 	if (r->tensors)
 		json_object_set_new(j, "tensors", json_integer((json_int_t)r->tensors));
 	json_object_set_new(j, "inputs", inputs_json(r));

@@ -18,6 +18,8 @@ int result_print(const struct coll_result *, const struct coll_request *, const 
  * A new reference, which result_json_end passes on. NULL: out of memory. */
 json_t *result_json_begin(const char *command, const struct coll_result *);
 json_t *result_json_end(json_t *object, const struct coll_result *);
+/* An array of the ranks that take no part in the job. */
+json_t *result_missing_json(const struct coll_result *);
 /* Add the bandwidths, given in bytes per second: "bandwidth" in this unit, and "algbw" and "busbw"
  * in 10^9 bytes per second. */
 void result_json_bandwidths(json_t *object, double algbw, double busbw);

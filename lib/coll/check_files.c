@@ -11,12 +11,12 @@
 
 static int host_of(const struct check_hosts *c, int rank)
 {
-	return host_of_rank(c->host, rank);
+	return host_of_rank(c->host, link_rank(c->links, rank));
 }
 
 static const char *name_of(const struct check_hosts *c, int rank)
 {
-	return c->name(c->ctx, rank);
+	return c->name(c->ctx, link_rank(c->links, rank));
 }
 
 /* Is @rank the first of its host? */

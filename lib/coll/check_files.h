@@ -11,7 +11,7 @@
 struct check_hosts {
 	const struct link_matrix *links; /* after link_matrix_end */
 	int n;                           /* hosts */
-	const int *host;                 /* of each rank, as in the plan; NULL: each has its own */
+	const int *host; /* of each rank of the job, as in the plan; NULL: each has its own */
 	const char *(*name)(void *ctx, int rank); /* of its host; "": not known */
 	void *ctx;
 };

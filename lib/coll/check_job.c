@@ -6,7 +6,9 @@
  * The rounds of the control links (job_round) keep the ranks in step; they also take the figures to
  * the coordinator's rank, which makes the matrix of them.
  *
- * A link that fails does not end the job. The vote does, with the names of all that failed.
+ * A link that fails does not end the job. The vote does, with the names of all that failed. Nor
+ * does a rank that does not join: at the end of --join-timeout the others check the links among
+ * them.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,7 @@
 #include "lib/base/text.h"
 #include "lib/coll/check_files.h"
 #include "lib/coll/task.h"
+#include "lib/job/ranks.h"
 #include "lib/links/clique.h"
 #include "lib/links/link_matrix.h"
 #include "lib/links/meter.h"
@@ -28,7 +31,8 @@
 #define WORKS_FROM 2u
 
 struct check {
-	struct link_matrix matrix; /* on the coordinator's rank */
+	struct job_settings settings; /* the request's, but for the ranks that do not join */
+	struct link_matrix matrix;    /* on the coordinator's rank */
 	bool coordinates;
 	struct select_tuning found;
 	struct probe_stats probe;
@@ -48,6 +52,19 @@ static int check(struct coll *c, struct err *err)
 	return tuning_read_old(&k->found, c->request->tuning_out, err);
 }
 
+/* As long as two ranks come, there are links. Two parts of the ranks may both begin: no harm is
+ * done. */
+static int prepare(struct coll *c, struct err *err)
+{
+	struct check *k = c->state;
+	(void)err;
+	k->settings = *c->member.conf.settings;
+	k->settings.min_ranks = 2;
+	k->settings.grace = k->settings.join_timeout;
+	c->member.conf.settings = &k->settings;
+	return 0;
+}
+
 static int offer(struct coll *c, struct err *err)
 {
 	(void)err;
@@ -62,6 +79,17 @@ static bool meshes(const struct coll *c)
 	return true;
 }
 
+/* The ranks that take part, without gaps: which is this one, and which number has the @k-th? */
+static int own_place(const struct coll *c)
+{
+	return ranks_find(c->plan.came, c->plan.ncame, c->rank);
+}
+
+static int rank_at(const struct coll *c, int k)
+{
+	return c->plan.came ? c->plan.came[k] : k;
+}
+
 /* The name in the hostfile, by which the ranks reach the host, or else its own. */
 static const char *name_of(void *ctx, int rank)
 {
@@ -72,10 +100,12 @@ static const char *name_of(void *ctx, int rank)
 }
 
 /* A list names hosts: if all have the same name, it cannot say which it means. */
-static int check_names(struct coll *c, const struct plan *plan, struct err *err)
+static int check_names(const struct coll *c, const struct plan *plan, struct err *err)
 {
+	const struct check *k = c->state;
+	const int other = link_rank(&k->matrix, link_rank(&k->matrix, 0) == c->rank);
 	if (!c->request->check.hosts_out || c->member.conf.hosts || plan->hosts < 2 ||
-	    *job_host(c->job, (c->rank + 1) % c->size))
+	    *job_host(c->job, other))
 		return 0;
 	return err_set(err, ERR_USAGE,
 	               "--hosts-out: the names of all %d hosts are '%s': list them with --hostfile",
@@ -90,9 +120,11 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 	(void)intents;
 	plan->windows = plan->streams = 1;
 	k->coordinates = true;
-	if (check_names(c, plan, err) < 0)
+	if (link_matrix_init(&k->matrix, plan->ncame, err) < 0)
 		return -1;
-	return link_matrix_init(&k->matrix, c->size, err);
+	k->matrix.came = plan->came;
+	k->matrix.all = c->size;
+	return check_names(c, plan, err);
 }
 
 static int collect(void *ctx, int rank, struct view part, struct err *err)
@@ -106,11 +138,12 @@ static void answer(void *ctx, int rank, struct buf *out)
 {
 	const struct coll *c = ctx;
 	const struct check *k = c->state;
-	for (int r = 0; r < c->size; r++) {
+	const int reader = ranks_find(c->plan.came, c->plan.ncame, rank);
+	for (int r = 0; r < c->plan.ncame; r++) {
 		unsigned bits = 0;
-		if (r != rank && link_cell(&k->matrix, rank, r)->state == LINK_WORKS)
+		if (r != reader && link_cell(&k->matrix, reader, r)->state == LINK_WORKS)
 			bits |= WORKS_TO;
-		if (r != rank && link_cell(&k->matrix, r, rank)->state == LINK_WORKS)
+		if (r != reader && link_cell(&k->matrix, r, reader)->state == LINK_WORKS)
 			bits |= WORKS_FROM;
 		buf_put_u8(out, (uint8_t)bits);
 	}
@@ -137,13 +170,13 @@ static int report_round(struct coll *c, const struct link_figures *f, struct vie
 static struct mesh *try_all(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
-	const int n = c->size - 1;
-	if (!(k->peers = err_calloc(3 * (size_t)c->size, sizeof *k->peers, "the links", err)))
+	const int size = c->plan.ncame, n = size - 1, own = own_place(c);
+	if (!(k->peers = err_calloc(3 * (size_t)size, sizeof *k->peers, "the links", err)))
 		return NULL;
-	k->out = k->peers + c->size;
-	k->in = k->out + c->size;
+	k->out = k->peers + size;
+	k->in = k->out + size;
 	for (int i = 0; i < n; i++)
-		k->peers[i] = i + (i >= c->rank);
+		k->peers[i] = rank_at(c, i + (i >= own));
 	return probe_links(c->job, k->peers, n, k->peers, n, &k->probe, err);
 }
 
@@ -154,15 +187,15 @@ static int choose_links(struct coll *c, struct err *err)
 	struct view bits;
 	if (report_round(c, NULL, &bits, err) < 0)
 		return -1;
-	if (view_left(&bits) != (size_t)c->size)
+	if (view_left(&bits) != (size_t)c->plan.ncame)
 		return err_set(err, ERR_INTEGRITY, "a malformed answer about the links");
-	for (int r = 0; r < c->size; r++) {
-		if (r == c->rank)
+	for (int i = 0; i < c->plan.ncame; i++) {
+		if (rank_at(c, i) == c->rank)
 			continue;
-		if (bits.p[r] & WORKS_TO)
-			k->out[k->nout++] = r;
-		if (bits.p[r] & WORKS_FROM)
-			k->in[k->nin++] = r;
+		if (bits.p[i] & WORKS_TO)
+			k->out[k->nout++] = rank_at(c, i);
+		if (bits.p[i] & WORKS_FROM)
+			k->in[k->nin++] = rank_at(c, i);
 	}
 	return 0;
 }
@@ -210,16 +243,17 @@ static int measure(struct coll *c, bool streams, struct err *err)
 {
 	struct check *k = c->state;
 	const int64_t time = c->request->check.time;
-	for (int d = 1; d < c->size; d++) {
-		struct link_figures f = {.to = (c->rank + d) % c->size};
+	const int size = c->plan.ncame, own = own_place(c);
+	for (int d = 1; d < size; d++) {
+		struct link_figures f = {.to = rank_at(c, (own + d) % size)};
 		int ret = streams ? meter_stream(k->meter, f.to, time, &f.rate, err)
 		                  : measure_delays(c, &f, err);
 		if (ret > 0)
 			judge(c, &f);
 		if (ret < 0 || report_round(c, &f, NULL, err) < 0)
 			return -1;
-		job_moved(c->job, (uint64_t)streams * (uint64_t)(c->size - 1) + (uint64_t)d,
-		          2 * (uint64_t)(c->size - 1));
+		job_moved(c->job, (uint64_t)streams * (uint64_t)(size - 1) + (uint64_t)d,
+		          2 * (uint64_t)(size - 1));
 	}
 	return 0;
 }
@@ -233,12 +267,13 @@ static int measure_all(struct coll *c, struct err *err)
 	return measure(c, true, err);
 }
 
-/* The lowest rank on the host of @rank. Each rank whose host is not known has another one. */
-static int home_of(const struct coll *c, int rank)
+/* The first place whose rank is on the host of the one at @place. Each rank whose host is not known
+ * has another one. */
+static int home_of(const struct coll *c, int place)
 {
-	const char *host = job_host(c->job, rank);
-	int home = *host ? 0 : rank;
-	while (home < rank && strcmp(job_host(c->job, home), host) != 0)
+	const char *host = job_host(c->job, rank_at(c, place));
+	int home = *host ? 0 : place;
+	while (home < place && strcmp(job_host(c->job, rank_at(c, home)), host) != 0)
 		home++;
 	return home;
 }
@@ -246,11 +281,11 @@ static int home_of(const struct coll *c, int rank)
 static int end_matrix(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
-	int *home = err_calloc((size_t)c->size, sizeof *home, "the links", err);
+	int *home = err_calloc((size_t)c->plan.ncame, sizeof *home, "the links", err);
 	if (!home)
 		return -1;
-	for (int r = 0; r < c->size; r++)
-		home[r] = home_of(c, r);
+	for (int i = 0; i < c->plan.ncame; i++)
+		home[i] = home_of(c, i);
 	const int ret = link_matrix_end(&k->matrix, home, err);
 	free(home);
 	return ret;
@@ -299,7 +334,22 @@ static int write_files(struct coll *c, struct err *err)
 	               : tuning_write(&k->found, c->request->tuning_out, err);
 }
 
-/* Are hosts missing? Links that fail come first: the vote reports them. */
+/* "rank 2 (nodec) did not join within 10 s (--join-timeout)" */
+static int fail_missing(const struct coll *c, struct err *err)
+{
+	const struct link_matrix *m = &((const struct check *)c->state)->matrix;
+	const struct hostfile *hosts = c->member.conf.hosts;
+	const bool one = m->all - m->size == 1;
+	char list[256];
+	ranks_missing(m->came, m->size, m->all, list, sizeof list);
+	const char *host = hosts && one ? hostfile_host(hosts, atoi(list)) : "";
+	return err_set(err, ERR_RENDEZVOUS,
+	               "rank%s %s%s%s%s did not join within %g s (--join-timeout)", one ? "" : "s",
+	               list, *host ? " (" : "", host, *host ? ")" : "",
+	               (double)c->request->settings.join_timeout / NS_PER_SEC);
+}
+
+/* Are ranks or hosts missing? Links that fail come first: the vote reports them. */
 static int check_absent(const struct coll *c, struct err *err)
 {
 	const struct check *k = c->state;
@@ -307,7 +357,11 @@ static int check_absent(const struct coll *c, struct err *err)
 	int n = 0, len, first = 0;
 	for (const char *at = absent; text_line(&at, n ? &len : &first);)
 		n++;
-	if (!n || k->matrix.faults.n)
+	if (k->matrix.faults.n)
+		return 0;
+	if (k->matrix.came)
+		return fail_missing(c, err);
+	if (!n)
 		return 0;
 	if (n == 1)
 		return err_set(err, ERR_RENDEZVOUS, "a host is unreachable: %.*s", first, absent);
@@ -332,7 +386,7 @@ static void report(struct coll *c, struct coll_result *r)
 	const struct check *k = c->state;
 	r->stats = (struct exec_stats){.bytes_sent = k->probe.bytes_sent,
 	                               .bytes_received = k->probe.bytes_received};
-	r->peers = c->size > 0 ? c->size - 1 : 0;
+	r->peers = c->plan.ncame > 0 ? c->plan.ncame - 1 : 0;
 }
 
 static void disconnect(struct coll *c)
@@ -353,6 +407,7 @@ static void release(struct coll *c)
 const struct coll_task coll_task_check = {
         .state_size = sizeof(struct check),
         .check = check,
+        .prepare = prepare,
         .offer = offer,
         .meshes = meshes,
         .decide = decide,

@@ -5,6 +5,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/sort.h"
+#include "lib/job/ranks.h"
 
 #define RATE_MAX 1e15 /* bytes per second: more is no figure of a link */
 
@@ -12,6 +13,7 @@ int link_matrix_init(struct link_matrix *m, int size, struct err *err)
 {
 	size_t n = (size_t)size * (size_t)size;
 	*m = (struct link_matrix){.size = size,
+	                          .all = size,
 	                          .cells = err_calloc(n, sizeof *m->cells, "the links", err)};
 	return m->cells ? 0 : -1;
 }
@@ -46,6 +48,13 @@ void link_report_add(struct buf *b, const struct link_figures *f)
 	buf_put_u64(b, (uint64_t)(f->rate < RATE_MAX ? f->rate : RATE_MAX));
 }
 
+/* The cell of a link between numbers in the job. NULL: one of them takes no part, or it is none. */
+static struct link_cell *cell_of(struct link_matrix *m, int from, int to)
+{
+	const int f = ranks_find(m->came, m->size, from), t = ranks_find(m->came, m->size, to);
+	return f >= 0 && f < m->size && t >= 0 && t < m->size && f != t ? link_cell(m, f, t) : NULL;
+}
+
 static double take_figure(struct view *v, double most)
 {
 	double x = (double)view_u64(v);
@@ -62,10 +71,13 @@ static int take_failures(struct link_matrix *m, int rank, struct view v, struct 
 {
 	while (view_left(&v)) {
 		struct link_fault l;
-		if (link_decode(&l, rank, m->size, &v, err) < 0 ||
-		    links_add(&m->faults, rank, l.from, l.to, l.state, l.why, err) < 0)
+		if (link_decode(&l, rank, m->all, &v, err) < 0)
 			return -1;
-		struct link_cell *c = link_cell(m, l.from, l.to);
+		struct link_cell *c = cell_of(m, l.from, l.to);
+		if (!c)
+			return err_set(err, ERR_INTEGRITY, "a malformed report of links");
+		if (links_add(&m->faults, rank, l.from, l.to, l.state, l.why, err) < 0)
+			return -1;
 		if (link_replaces(c->state, c->by_sender, l.state, l.by_sender)) {
 			c->state = l.state;
 			c->by_sender = l.by_sender;
@@ -83,9 +95,10 @@ static int take_figures(struct link_matrix *m, int rank, struct view v, struct e
 		const double least = take_time(&v);
 		const double median = take_time(&v);
 		const double rate = take_figure(&v, RATE_MAX);
-		if (v.failed || to >= (uint32_t)m->size || to == (uint32_t)rank)
+		struct link_cell *c =
+		        v.failed || to >= (uint32_t)m->all ? NULL : cell_of(m, rank, (int)to);
+		if (!c)
 			return err_set(err, ERR_INTEGRITY, "a malformed report of links");
-		struct link_cell *c = link_cell(m, rank, (int)to);
 		if (connect > 0) {
 			c->connect = connect;
 			c->handshake = handshake;
@@ -109,6 +122,11 @@ int link_matrix_take(struct link_matrix *m, int rank, struct view v, struct err 
 	return take_failures(m, rank, view_of(failures, n), err) < 0
 	               ? -1
 	               : take_figures(m, rank, v, err);
+}
+
+const struct link_fault *link_matrix_fault(const struct link_matrix *m, int from, int to)
+{
+	return links_find(&m->faults, link_rank(m, from), link_rank(m, to));
 }
 
 /* ---- the result ---- */

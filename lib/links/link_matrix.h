@@ -9,6 +9,9 @@
 #include "lib/base/buf.h"
 #include "lib/job/failed_links.h"
 
+/* Ranks are those that take part, counted without gaps, except where a function says otherwise:
+ * link_rank gives their numbers in the job. */
+
 /* The link from one rank to another. Figures are 0 if they were not measured. */
 struct link_cell {
 	enum link_state state;
@@ -47,9 +50,12 @@ struct slow_links {
 };
 
 struct link_matrix {
-	int size;
-	struct link_cell *cells;   /* [size * size]: cells[from * size + to] */
-	struct link_faults faults; /* why links fail; if they are many, not of all */
+	int size, all;           /* ranks that take part; of the job */
+	const int *came;         /* [size], ascending: the numbers in the job, of the caller; NULL:
+	                            0 to size - 1 */
+	struct link_cell *cells; /* [size * size]: cells[from * size + to] */
+	struct link_faults faults; /* why links fail, by numbers in the job; if they are many, not
+	                              of all */
 	/* Once link_matrix_end has run: */
 	struct link_rank *ranks; /* [size] */
 	/* The medians of all links that work; 0: none does, or not measured. */
@@ -65,7 +71,14 @@ static inline struct link_cell *link_cell(const struct link_matrix *m, int from,
 	return &m->cells[(size_t)from * (size_t)m->size + (size_t)to];
 }
 
-/* For @size ranks. ERR_RESOURCE. The caller releases it in either case. */
+/* The number in the job. */
+static inline int link_rank(const struct link_matrix *m, int rank)
+{
+	return m->came ? m->came[rank] : rank;
+}
+
+/* For @size ranks, all of the job. ERR_RESOURCE. The caller releases it in either case, and may set
+ * `came` and `all` before the first report. */
 int link_matrix_init(struct link_matrix *, int size, struct err *err);
 void link_matrix_release(struct link_matrix *);
 
@@ -73,15 +86,18 @@ void link_matrix_release(struct link_matrix *);
 
 /* The figures of one link from this rank, in a report. */
 struct link_figures {
-	int to;
+	int to;                                         /* its number in the job */
 	double connect, handshake, least, median, rate; /* as in struct link_cell */
 };
 /* A report is {u32 bytes of failures, failures as in LINKS, then for each link {u32 to, u64 ns * 4,
  * u64 bytes/s}}. @failures: job_failed_links. */
 void link_report_begin(struct buf *, struct view failures);
 void link_report_add(struct buf *, const struct link_figures *);
-/* Add the report of @rank. ERR_INTEGRITY. */
+/* Add the report of the rank with the number @rank in the job. ERR_INTEGRITY. */
 int link_matrix_take(struct link_matrix *, int rank, struct view report, struct err *err);
+
+/* Why the link fails, as far as it is known; NULL: it is not. */
+const struct link_fault *link_matrix_fault(const struct link_matrix *, int from, int to);
 
 /* ---- the result ---- */
 

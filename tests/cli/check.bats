@@ -135,6 +135,59 @@ load helpers
 	assert_ranks 2 7 check barrier
 }
 
+# by_hand SIZE RANK...: check with those ranks of SIZE, to their ends
+by_hand() {
+	local size=$1 r
+	shift
+	make_secret
+	start_serve
+	for r; do rank "$r" "$size" check --time 5ms --join-timeout 2s --json --svg links.svg; done
+	wait_ranks
+}
+
+# bats test_tags=smoke
+@test "by hand, one of three or two of four never come: the others are tested, and the missing ones named: 5" {
+	by_hand 3 0 2
+	for r in 0 2; do
+		assert_rank "$r" 5 'collctl: rank 0: rank 1 did not join within 2 s (--join-timeout)'
+		assert_equal "$(json "$r.out" '.size, .missing, .error.code' | jq -c .)" $'3\n[1]\n5'
+		assert_equal "$(wc -l <"$r.err")" 1
+	done
+	assert_equal "$(json 0.out '[.links[] | "\(.from)-\(.to) \(.state)"] | join(" ")')" '0-2 works 2-0 works'
+	json 0.out '.links | map(.bandwidth > 0 and .round_trip.median > 0) | all' | grep -qx true
+	grep -q '<title>rank 2  to rank 0 ' links.svg
+	grep -q 'check: 2 of 3 ranks' links.svg
+	make_hostfile hosts 4
+	for r in 0 3; do
+		spawn_rank "$r" "$COLLCTL" check --time 5ms --join-timeout 2s -H hosts -r "$r" --secret-file "$SECRET"
+	done
+	wait_ranks 0 3
+	for r in 0 3; do assert_rank "$r" 5 'rank 0: ranks 1, 2 did not join within 2 s'; done
+	grep -q '^# 2 of 4 ranks, TLS' 0.out
+	grep -qx 'did not join: ranks 1, 2' 0.out
+	assert_equal "$(grep -cE '^ +[03]( +(-|[0-9.]+)){2}$' 0.out)" 4
+}
+
+@test "by hand, a link that fails is worse than a rank that is missing: 8" {
+	make_secret
+	start_serve
+	for r in 0 1; do rank "$r" 3 check --time 5ms --join-timeout 2s --max-latency 1us --json; done
+	wait_ranks
+	assert_ranks 2 8 'longer than --max-latency'
+	assert_equal "$(json 1.out .missing | jq -c .)" '[2]'
+}
+
+@test "by hand, nobody but rank 0, or all but rank 0: 5, and which it is" {
+	by_hand 4 0
+	assert_rank 0 5 'collctl: rank 0: none of the other 3 ranks joined within 2 s (--join-timeout)'
+	make_hostfile hosts 3
+	for r in 1 2; do
+		spawn_rank "$r" "$COLLCTL" check --join-timeout 500ms -H hosts -r "$r" --secret-file "$SECRET"
+	done
+	wait_ranks 1 2
+	for r in 1 2; do assert_rank "$r" 5 'rank 0: not found within 0.5 s (--join-timeout)'; done
+}
+
 @test "--hosts-out: the hosts that reach each other, as a hostfile" {
 	local name
 	name=$(collctl run -n 2 -- check --time 2ms --hosts-out hosts 2>&1 >out | grep -o 'hosts: 1 of 1 hosts reach each other')

@@ -86,6 +86,7 @@ unseen() {
 		barrier tensors
 		check absent[]
 		check findings[]
+		check missing[]
 		clean failed[].bytes
 		clean failed[].path
 		clean failed[].why

@@ -248,6 +248,7 @@ static inline void open_job_as(int rank, const struct presence *present, int siz
 	job_size = size;
 	static struct job_settings settings;
 	settings.timeout = timeout;
+	settings.join_timeout = join_ns;
 	settings.min_ranks = fewest;
 	settings.grace = grace;
 	struct coord_conf conf = {

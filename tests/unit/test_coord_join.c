@@ -542,7 +542,7 @@ COORD_TEST(another_version_is_told_to_those_who_miss_the_rank)
 	hello_as(2, &h);
 	until(members[2].lost, 1);
 	all_fail(2, -1, ERR_RENDEZVOUS, 2,
-	         "did not join within 0 s (--join-timeout) (a peer at 127.0.0.1:");
+	         "did not join within 1 s (--join-timeout) (a peer at 127.0.0.1:");
 	assert_versions(members[1].failure.text, "has protocol version ", ", not ");
 }
 
@@ -826,7 +826,7 @@ COORD_TEST(a_coordinator_that_stood_still_says_so)
 		assert_int_equal(poll(NULL, 0, 2100), 0);
 		all_fail(1, -1, ERR_RENDEZVOUS, size == 2 ? 0 : 2,
 		         size == 2 ? "did not run until "
-		                   : "ranks 2, 3 did not join within 0 s (--join-timeout); "
+		                   : "ranks 2, 3 did not join within 1 s (--join-timeout); "
 		                     "rank 0 did not run until ");
 	}
 }

@@ -87,6 +87,44 @@ COORD_TEST(all_ranks_need_no_grace)
 	assert_true(members[1].completed_before_roster);
 }
 
+COORD_TEST(grace_as_long_as_the_join_the_round_begins_when_that_is_over)
+{
+	static const int came[] = {0, 2};
+	fewest = 2;
+	grace = SHORT;
+	open_job(4, SHORT, PATIENCE);
+	come(1, 4);
+	come(2, 4);
+	intend(0, "(1)");
+	intend(2, "(1)");
+	until(members[1].heard[MSG_JOINED], 1);
+	for_ms(40);
+	/* Rank 1 still has time for its request; it fails. */
+	assert_int_equal(members[0].heard[MSG_ROSTER], 0);
+	assert_int_equal(members[0].heard[MSG_ABORT], 0);
+	send_err_to_coordinator(1, MSG_ABORT, ERR_INPUT, ERR_RANK_SELF, "in.npy: cannot open");
+	until(members[2].heard[MSG_ROSTER], 1);
+	assert_int_equal(members[2].roster.ncame, 2);
+	assert_memory_equal(members[2].roster.came, came, sizeof came);
+	assert_null(strstr(warned, "the round is closed"));
+	comes_late(3, 3, 4);
+	assert_non_null(strstr(members[3].failure.text, "(--join-timeout 0.02 s)"));
+	end_well(came, 2);
+}
+
+COORD_TEST(grace_as_long_as_the_join_nobody_else_comes)
+{
+	fewest = 2;
+	grace = SHORT;
+	open_job(4, SHORT, PATIENCE);
+	intend(0, "(1)");
+	until(members[0].heard[MSG_ABORT], 1);
+	assert_int_equal(members[0].failure.code, ERR_RENDEZVOUS);
+	assert_int_equal(members[0].failure.rank, 0);
+	assert_string_equal(members[0].failure.text,
+	                    "none of the other 3 ranks joined within 0.02 s (--join-timeout)");
+}
+
 COORD_TEST(after_grace_the_last_one_that_is_needed_is_enough)
 {
 	static const int came[] = {0, 2, 3};

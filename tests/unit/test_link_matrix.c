@@ -372,6 +372,31 @@ TEST(frames_of_a_measurement)
 	}
 }
 
+TEST(ranks_that_did_not_come)
+{
+	static const int came[] = {0, 2, 5};
+	struct err err = ERR_INIT;
+	struct buf b;
+	begin(3);
+	matrix.came = came;
+	matrix.all = 6;
+	report(0, 2, LINK_WORKS, 10, 100);
+	report(2, 5, LINK_REFUSED, 0, 0);
+	assert_true(link_cell(&matrix, 0, 1)->rate > 0);
+	assert_int_equal(link_cell(&matrix, 1, 2)->state, LINK_REFUSED);
+	assert_string_equal(link_matrix_fault(&matrix, 1, 2)->why, "why");
+	assert_null(link_matrix_fault(&matrix, 0, 2));
+	assert_int_equal(link_rank(&matrix, 2), 5);
+	/* a link with a rank that takes no part */
+	buf_init(&b, 4096);
+	link_report_begin(&b, view_of(NULL, 0));
+	link_report_add(&b, &(struct link_figures){.to = 3, .rate = 1});
+	assert_int_equal(link_matrix_take(&matrix, 0, view_of(b.data, b.len), &err), -1);
+	assert_int_equal(err.code, ERR_INTEGRITY);
+	buf_release(&b);
+	link_matrix_release(&matrix);
+}
+
 int main(void)
 {
 	return unit_run(NULL, NULL);

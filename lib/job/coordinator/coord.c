@@ -73,6 +73,13 @@ static bool describe_missing(const struct coord *c, struct err *e)
 	}
 	for (e->rank = 0; c->members[e->rank].joined;)
 		e->rank++;
+	if (j.here == 1 && coord_waits_to_the_end(c)) {
+		snprintf(e->text, sizeof e->text,
+		         "none of the other %u ranks joined within %g s (--join-timeout)%s",
+		         j.size - 1, (double)c->conf.settings->join_timeout / 1e9, refused);
+		e->rank = c->self;
+		return true;
+	}
 	bool several = strpbrk(j.names, ",-") != NULL;
 	snprintf(e->text, sizeof e->text, "%s%s%sdid not join within %g s (--join-timeout)%s",
 	         several ? "ranks " : "", several ? j.names : "", several ? " " : "",
@@ -110,7 +117,7 @@ static void join_over(void *ctx)
 		coord_maybe_drained(c);
 		return;
 	}
-	if (coord_drops_silent(c))
+	if (coord_begins_late(c) || coord_drops_silent(c))
 		return;
 	bool missing = describe_missing(c, &e);
 	if (!describe_late(c, &e) && !missing) {

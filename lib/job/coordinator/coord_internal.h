@@ -207,6 +207,14 @@ void coord_evidence_over(void *coord);
 void coord_back_over(void *coord);
 void coord_drain_over(void *coord);
 void coord_grace_over(void *coord);
+/* Do the ranks wait for all until --join-timeout is over, and then begin with as many as are
+ * enough? That is a --grace that is no shorter. */
+bool coord_waits_to_the_end(const struct coord *);
+/* The time to join is over: they begin, and have --timeout for their requests. False: they do not.
+ */
+bool coord_begins_late(struct coord *);
+/* The number of guests that have sent PRESENT and wait for a rank. */
+int coord_present_guests(const struct coord *);
 
 /* Send a message to a member, which may be the own rank, unless it is missing; @body may be NULL.
  */

@@ -51,17 +51,41 @@ void coord_grace_over(void *ctx)
 	coord_look_at_seats(c);
 }
 
+bool coord_waits_to_the_end(const struct coord *c)
+{
+	const struct job_settings *s = c->conf.settings;
+	return coord_can_miss(c) && s->grace >= s->join_timeout;
+}
+
+bool coord_begins_late(struct coord *c)
+{
+	if (!coord_waits_to_the_end(c) || c->seats.grace_over)
+		return false;
+	c->seats.grace_over = true;
+	if (!coord_may_begin(c, coord_present_guests(c)))
+		return false;
+	c->conf.join_deadline = clock_ns() + c->conf.settings->timeout;
+	coord_set_timer(c, TIMER_JOIN, c->conf.join_deadline);
+	coord_look_at_seats(c);
+	return true;
+}
+
 /* ---- missing ranks ---- */
 
 static struct err closed(const struct coord *c)
 {
 	struct err e = ERR_INIT;
+	const struct job_settings *s = c->conf.settings;
+	char when[64];
+	if (coord_waits_to_the_end(c))
+		snprintf(when, sizeof when, "--join-timeout %g s",
+		         (double)s->join_timeout / NS_PER_SEC);
+	else
+		snprintf(when, sizeof when, "--min-ranks %d, --grace %g s", s->min_ranks,
+		         (double)s->grace / NS_PER_SEC);
 	err_set(&e, ERR_RENDEZVOUS,
-	        "the round is closed: it begins without this rank, with %d of %d ranks "
-	        "(--min-ranks "
-	        "%d, --grace %g s)",
-	        count_here(c), c->conf.size, c->conf.settings->min_ranks,
-	        (double)c->conf.settings->grace / NS_PER_SEC);
+	        "the round is closed: it begins without this rank, with %d of %d ranks (%s)",
+	        count_here(c), c->conf.size, when);
 	return e;
 }
 
@@ -85,6 +109,7 @@ static void send_end(struct member *m, const struct err *why)
 	buf_release(&b);
 }
 
+/* Whoever has waited for them to the end names them with the result. */
 static void say_closed(const struct coord *c)
 {
 	char list[128], text[240];
@@ -96,7 +121,7 @@ static void say_closed(const struct coord *c)
 	snprintf(text, sizeof text,
 	         "the round is closed: %d of %d ranks take part; missing: rank%s %s", count_here(c),
 	         c->conf.size, c->seats.nmissing == 1 ? "" : "s", rank_list_end(&missing));
-	if (c->conf.warn && c->seats.nmissing)
+	if (c->conf.warn && c->seats.nmissing && !coord_waits_to_the_end(c))
 		c->conf.warn(c->conf.ctx, text);
 }
 

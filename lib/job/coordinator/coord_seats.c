@@ -60,8 +60,7 @@ static void patience_over(void *ctx)
 	drop(ctx);
 }
 
-/* How many guests have sent PRESENT and wait for a rank. */
-static int present_guests(const struct coord *c)
+int coord_present_guests(const struct coord *c)
 {
 	int n = 0;
 	for (const struct guest *g = c->seats.guests; g; g = g->next)
@@ -77,7 +76,7 @@ static void guest_message(void *ctx, uint8_t type, struct view body)
 	if (!g->wants_rank || type == MSG_ABORT)
 		return;
 	if (type != MSG_PRESENT || g->present ||
-	    present_guests(g->coord) >= COORD_PLACES(g->coord->conf.size)) {
+	    coord_present_guests(g->coord) >= COORD_PLACES(g->coord->conf.size)) {
 		drop(g);
 		return;
 	}
@@ -519,7 +518,7 @@ static void seat_guests(struct coord *c)
 	int places = c->conf.size - c->seats.njoined;
 	if (c->seats.arrivals < (uint64_t)places && !c->seats.grace_over)
 		return;
-	const int waiting = present_guests(c);
+	const int waiting = coord_present_guests(c);
 	if (waiting < places && coord_may_begin(c, waiting))
 		places = waiting;
 	if (places <= 0 || waiting < places)
