@@ -265,8 +265,8 @@ static const struct field of_check[] = {
 	NUMBER("links[].bandwidth", NUL, BYTES_PER_SECOND, "of the data, without headers"),
 	ARRAY("findings", SOMETIMES, NULL, "what the links that fail or are slow have in common"),
 	STRING("findings[]", 0, NULL, "a sentence"),
-	ARRAY("absent", SOMETIMES, NULL, "hosts without a rank, which run -H could not reach"),
-	STRING("absent[]", 0, NULL, "the host and why it could not be reached"),
+	ARRAY("absent", SOMETIMES, NULL, "hosts of run -H that have no rank, or too few"),
+	STRING("absent[]", 0, NULL, "the host and why"),
 };
 
 static const struct field of_bench[] = {

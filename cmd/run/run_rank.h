@@ -8,8 +8,8 @@
 
 #include "lib/base/err.h"
 
-/* The variable in which run tells the ranks of a check which hosts have none
- * (check_request.absent).
+/* The variable in which run tells the ranks of a check which hosts have none, or
+ * too few (check_request.absent).
  */
 #define RANK_ABSENT "COLLCTL_ABSENT"
 

@@ -22,10 +22,12 @@
 #include "lib/base/text.h"
 #include "lib/net/addr.h"
 
-#define SSH         "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
-#define AT_ONCE     8 /* connections of a host that have not answered: sshd refuses more than 10 */
-#define GREETED_MAX 16384     /* the last bytes that a host has printed before it answers */
-#define PRINTED_MAX (1 << 20) /* all of them */
+#define SSH             "ssh -T -o BatchMode=yes -o ConnectTimeout=20 -o ServerAliveInterval=10"
+#define AT_ONCE         8 /* connections of a host that have not answered: sshd refuses more than 10 */
+#define GREETED_MAX     16384     /* the last bytes that a host has printed before it answers */
+#define PRINTED_MAX     (1 << 20) /* all of them */
+#define SHELL_NOT_FOUND 127       /* the exit code of a shell that does not find a command */
+#define FAILED_TEXT     740       /* bytes of a host and why it failed */
 /* Bytes of the JSON of a rank, which run keeps in memory; that of a check of 1000 ranks has 230 MB.
  */
 #define RESULT_MAX (512 << 20)
@@ -190,7 +192,8 @@ _Noreturn void ssh_begin(const struct run *r, int rank, int in)
 {
 	await_turn(r, rank);
 	char *command = remote_command(r, rank), *script = NULL;
-	if (!command || asprintf(&script, "exec %s \"$@\"", ssh_of(r)) < 0)
+	/* If there is no such --ssh, the code is not 127: that is of the shell on the host. */
+	if (!command || asprintf(&script, "trap 'exit 126' EXIT; exec %s \"$@\"", ssh_of(r)) < 0)
 		rank_die(ERR_RESOURCE, "ssh");
 	rank_replace_fd(STDIN_FILENO, in);
 	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
@@ -319,11 +322,20 @@ static int end_ssh(struct run *r, int rank)
 /* ssh has ended, or closed its stderr. */
 static void fail(struct run *r, int rank, struct greeting *g)
 {
-	const int status = end_ssh(r, rank);
+	char why[400];
+	const int code = rank_exit_code(end_ssh(r, rank));
+	const char *line = last_line(g->text);
 	g->done = g->failed = true;
-	if (!*last_line(g->text))
+	if (!*line) {
 		snprintf(g->text, sizeof g->text, "%.100s ended with exit code %d and said nothing",
-		         ssh_of(r), rank_exit_code(status));
+		         ssh_of(r), code);
+	} else if (code == SHELL_NOT_FOUND && !r->o->copy) {
+		snprintf(why, sizeof why,
+		         "%.200s; collctl was not found there: install it, name it with "
+		         "--remote-path, or send it with --copy",
+		         line);
+		say_why(g, why);
+	}
 }
 
 /* Another rank of the host may begin. */
@@ -481,17 +493,36 @@ static int converse(struct run *r, struct greeting *greetings, look_fn *look, st
 	return r->signal || err->code ? -1 : 0;
 }
 
-/* Find the first rank from @i on that has failed, on another host than @*last, and set that. Its
- * @line[cap] says why. -1: there is none. */
+/* "HOST", or, if ranks there have not failed, "HOST (1 of its 2 ranks)". */
+static void failed_text(const struct run *r, const struct greeting *greetings, const char *host,
+                        char *text, size_t cap)
+{
+	int all = 0, failed = 0;
+	for (int i = 0; i < r->size; i++)
+		if (strcmp(r->ranks[i].host, host) == 0) {
+			all++;
+			failed += greetings[i].failed;
+		}
+	if (failed < all)
+		snprintf(text, cap, "%.255s (%d of its %d ranks)", host, failed, all);
+	else
+		snprintf(text, cap, "%.255s", host);
+}
+
+/* Find the first rank from @i on that has failed, on another host than @*last, and set that.
+ * @line[cap]: which host, and why. -1: there is none. */
 static int find_failed(const struct run *r, struct greeting *greetings, int i, const char **last,
                        char *line, size_t cap)
 {
+	char who[320], why[400];
 	while (i < r->size && (!greetings[i].failed || strcmp(r->ranks[i].host, *last) == 0))
 		i++;
 	if (i == r->size)
 		return -1;
 	*last = r->ranks[i].host;
-	text_escape(line, cap, last_line(greetings[i].text));
+	failed_text(r, greetings, *last, who, sizeof who);
+	snprintf(line, cap, "%s: %s", who,
+	         text_escape(why, sizeof why, last_line(greetings[i].text)));
 	return i;
 }
 
@@ -499,10 +530,10 @@ static int find_failed(const struct run *r, struct greeting *greetings, int i, c
 static int report_failures(const struct run *r, struct greeting *greetings, struct err *err)
 {
 	const char *last = "";
-	char line[400];
+	char line[FAILED_TEXT];
 	for (int i = 0; (i = find_failed(r, greetings, i, &last, line, sizeof line)) >= 0; i++) {
 		struct err e = ERR_INIT;
-		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s: %s", last, line);
+		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s", line);
 		if (e.code)
 			report(&e, -1);
 	}
@@ -511,16 +542,14 @@ static int report_failures(const struct run *r, struct greeting *greetings, stru
 
 /* ---- hosts that are left out ---- */
 
-/* Tell the ranks which hosts are unreachable, and why: a line for each host. */
+/* Tell the ranks which hosts are left out, and why: a line for each host. */
 static int tell_absent(const struct run *r, struct greeting *greetings, struct err *err)
 {
 	const char *last = "";
-	char line[400];
+	char line[FAILED_TEXT];
 	struct buf text;
 	buf_init(&text, REMOTE_JOB_MAX / 2);
 	for (int i = 0; (i = find_failed(r, greetings, i, &last, line, sizeof line)) >= 0; i++) {
-		buf_put(&text, last, strlen(last));
-		buf_put(&text, ": ", 2);
 		buf_put(&text, line, strlen(line));
 		buf_put_u8(&text, '\n');
 	}

@@ -274,12 +274,12 @@ static void print_hosts(const struct check_view *v)
 		putchar('\n');
 }
 
-/* "unreachable: noded: ssh: connect to host noded port 22: Connection refused" */
+/* "left out: noded: ssh: connect to host noded port 22: Connection refused" */
 static void print_absent(const struct check_view *v)
 {
 	int len;
 	for (const char *at = v->absent, *line; (line = text_line(&at, &len));)
-		printf("unreachable: %.*s\n", len, line);
+		printf("left out: %.*s\n", len, line);
 }
 
 /* "did not join: ranks 1, 3" */

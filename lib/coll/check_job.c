@@ -364,8 +364,9 @@ static int check_absent(const struct coll *c, struct err *err)
 	if (!n)
 		return 0;
 	if (n == 1)
-		return err_set(err, ERR_RENDEZVOUS, "a host is unreachable: %.*s", first, absent);
-	return err_set(err, ERR_RENDEZVOUS, "%d hosts are unreachable, the first: %.*s", n, first,
+		return err_set(err, ERR_RENDEZVOUS, "left out: %.*s", first, absent);
+	return err_set(err, ERR_RENDEZVOUS,
+	               "%d hosts, or some of their ranks, are left out, the first: %.*s", n, first,
 	               absent);
 }
 

@@ -139,7 +139,7 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 	assert_equal "$(grep -c '^collctl: ' <<<"$stderr")" 4
 	[[ $stderr == *'collctl: 10.77.0.2: ssh: connect to host 10.77.0.2 port 22: Connection refused'* ]] || fail "$stderr"
 	[[ $stderr == *'collctl: 10.77.0.3: Host key verification failed'* ]] || fail "$stderr"
-	[[ $stderr == *'collctl: 10.77.0.4: '*'/missing/collctl: '*'ot found'* ]] || fail "$stderr"
+	[[ $stderr == *'collctl: 10.77.0.4: '*'/missing/collctl: '*'ot found; collctl was not found there: '*'--copy'* ]] || fail "$stderr"
 	[[ $stderr == *'collctl: 10.77.0.5: has collctl 9.9.9, this is '*'--copy'* ]] || fail "$stderr"
 	run ! compgen -G 'ran.*'
 	USE=10.77.0.1,-oProxyCommand=x run -2 far -- barrier
@@ -156,20 +156,44 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 	done
 	run -5 --separate-stderr far -- check --time 2ms
 	assert_line '# 2 ranks, TLS, each link measured for 0.002 s'
-	assert_line 'unreachable: 10.77.0.1: ssh: connect to host 10.77.0.1 port 22: Connection refused'
-	assert_line 'unreachable: 10.77.0.4: ssh: connect to host 10.77.0.4 port 22: Connection refused'
+	assert_line 'left out: 10.77.0.1: ssh: connect to host 10.77.0.1 port 22: Connection refused'
+	assert_line 'left out: 10.77.0.4: ssh: connect to host 10.77.0.4 port 22: Connection refused'
 	assert_line --regexp '^ +1 +[0-9.]+ +-$'
-	all_say 'collctl: rank 0: 2 hosts are unreachable, the first: 10\.77\.0\.1: ssh: connect to host 10\.77\.0\.1 port 22: Connection refused$'
+	all_say 'collctl: rank 0: 2 hosts, or some of their ranks, are left out, the first: 10\.77\.0\.1: ssh: connect to host 10\.77\.0\.1 port 22: Connection refused$'
 	run -5 --separate-stderr far --json -- check --time 2ms
 	jq -e '.error.code == 5 and .size == 2 and (.ranks[0] | (.absent | length) == 2 and (.links | length) == 2)' <<<"$output"
 	# A link that fails is said first.
 	run -8 --separate-stderr far -- check --time 2ms --max-latency 1us
-	assert_line --partial 'unreachable: 10.77.0.4: '
+	assert_line --partial 'left out: 10.77.0.4: '
 	# A host alone has no links; other commands need all.
 	USE=$(net_address 1),$(net_address 3) run -5 --separate-stderr far -- check
 	assert_equal "$stderr" 'collctl: 10.77.0.4: ssh: connect to host 10.77.0.4 port 22: Connection refused'
 	run -5 --separate-stderr far -- barrier
 	assert_equal "$(grep -c 'Connection refused' <<<"$stderr")" 2
+	hosts_are_idle
+}
+
+@test "64: check says why it leaves out: no collctl there, one of two ranks refused; a --ssh that is missing" {
+	open_hosts 4
+	printf '%s slots=2\n' 10.77.0.1 10.77.0.2 10.77.0.3 >hosts.txt
+	echo 10.77.0.4 >>hosts.txt
+	# On host 2 the second connection is refused, host 4 has no collctl.
+	cat >tool <<-END
+		#!/bin/sh
+		case \$SSH_CONNECTION in
+		*' 10.77.0.2 '*) mkdir '$PWD/first' 2>/dev/null || { echo 'too many connections' >&2; exit 255; } ;;
+		*' 10.77.0.4 '*) exec /missing/collctl "\$@" ;;
+		esac
+		exec '$COLLCTL' "\$@"
+	END
+	chmod +x tool
+	USE=./hosts.txt AT=$PWD/tool run -5 --separate-stderr far -- check --time 2ms
+	assert_line '# 5 ranks, TLS, each link measured for 0.002 s'
+	assert_line 'left out: 10.77.0.2 (1 of its 2 ranks): too many connections'
+	assert_line --regexp '^left out: 10\.77\.0\.4: .*/missing/collctl: .*ot found; collctl was not found there: .*--copy$'
+	[[ $output != *unreachable* ]]
+	BY=/missing/ssh run -5 --separate-stderr far -- barrier
+	[[ $stderr == *'/missing/ssh: not found'* && $stderr != *'--copy'* ]] || fail "$stderr"
 	hosts_are_idle
 }
 

@@ -45,8 +45,8 @@ struct check_request {
 	uint64_t min_bandwidth; /* bytes per second; 0: any will do */
 	int64_t max_latency;    /* ns of a median round trip; 0: any */
 	const char *hosts_out;  /* file for the list of hosts that reach each other, or NULL */
-	/* On the coordinator's rank, hosts that have no rank, for which the check fails at its end:
-	 * "HOST: WHY\n" for each, or NULL */
+	/* On the coordinator's rank, hosts that have no rank or too few, for which the check fails
+	 * at its end: "HOST: WHY\n" for each, or NULL */
 	const char *absent;
 };
 
