@@ -250,6 +250,7 @@ static int close_all(struct gpu *gpu)
 	pthread_mutex_destroy(&gpu->launching);
 	pthread_mutex_destroy(&gpu->lock);
 	close(gpu->event_fd);
+	free(gpu->places);
 	free(gpu);
 	return 0;
 }
@@ -409,10 +410,12 @@ static void *alloc_now(struct gpu *gpu, int device, size_t bytes, char *why, siz
 {
 	void *p = NULL;
 	size_t left = 0, total = 0;
-	const cudaError_t error = alloc_zeros(&p, gpu->devices[device].ordinal, bytes);
+	cudaError_t error = alloc_zeros(&p, gpu->devices[device].ordinal, bytes);
 
-	if (error == cudaSuccess)
+	if (error == cudaSuccess && place_add(gpu, p, bytes, device))
 		return p;
+	if (error == cudaSuccess)
+		error = cudaErrorMemoryAllocation;
 	if (p)
 		cudaFree(p);
 	if (error == cudaErrorMemoryAllocation && cudaMemGetInfo(&left, &total) == cudaSuccess)
@@ -441,6 +444,7 @@ static void release(struct gpu *gpu, int device, void *p, size_t bytes)
 	(void)bytes;
 	if (!p)
 		return;
+	place_remove(gpu, p);
 	pthread_mutex_lock(&gpu->launching);
 	(void)cudaSetDevice(gpu->devices[device].ordinal);
 	if (cudaFree(p) != cudaSuccess)
@@ -485,24 +489,39 @@ static void *alloc_host_now(struct gpu *gpu, size_t bytes, char *why, size_t cap
 	return error == cudaSuccess ? p : NULL;
 }
 
-static void *alloc_host(struct gpu *gpu, size_t bytes, char *why, size_t cap)
-{
-	pthread_mutex_lock(&gpu->launching);
-	void *p = alloc_host_now(gpu, bytes ? bytes : 1, why, cap);
-	pthread_mutex_unlock(&gpu->launching);
-	return p;
-}
-
 static void release_host(struct gpu *gpu, void *p, size_t bytes)
 {
 	if (!p)
 		return;
+	place_remove(gpu, p);
 	pthread_mutex_lock(&gpu->launching);
 	if ((gpu->pins ? cudaFreeHost(p) : cudaHostUnregister(p)) != cudaSuccess)
 		(void)cudaGetLastError();
 	pthread_mutex_unlock(&gpu->launching);
 	if (!gpu->pins)
 		munmap(p, bytes ? bytes : 1);
+}
+
+static void *alloc_host(struct gpu *gpu, size_t bytes, char *why, size_t cap)
+{
+	pthread_mutex_lock(&gpu->launching);
+	void *p = alloc_host_now(gpu, bytes ? bytes : 1, why, cap);
+	pthread_mutex_unlock(&gpu->launching);
+	if (!p || place_add(gpu, p, bytes, PLACE_HOST))
+		return p;
+	release_host(gpu, p, bytes);
+	gpu_fail(why, cap, cudaSuccess, "no memory to remember %zu bytes of pinned memory", bytes);
+	return NULL;
+}
+
+static void unregister_host(struct gpu *gpu, void *p, size_t bytes)
+{
+	(void)bytes;
+	place_remove(gpu, p);
+	pthread_mutex_lock(&gpu->launching);
+	if (cudaHostUnregister(p) != cudaSuccess)
+		(void)cudaGetLastError();
+	pthread_mutex_unlock(&gpu->launching);
 }
 
 static int register_host(struct gpu *gpu, void *p, size_t bytes, char *why, size_t cap)
@@ -515,18 +534,13 @@ static int register_host(struct gpu *gpu, void *p, size_t bytes, char *why, size
 	if (error != cudaSuccess)
 		(void)cudaGetLastError();
 	pthread_mutex_unlock(&gpu->launching);
-	return error == cudaSuccess
-	               ? 0
-	               : gpu_fail(why, cap, error, "%zu bytes cannot be pinned", bytes);
-}
-
-static void unregister_host(struct gpu *gpu, void *p, size_t bytes)
-{
-	(void)bytes;
-	pthread_mutex_lock(&gpu->launching);
-	if (cudaHostUnregister(p) != cudaSuccess)
-		(void)cudaGetLastError();
-	pthread_mutex_unlock(&gpu->launching);
+	if (error != cudaSuccess)
+		return gpu_fail(why, cap, error, "%zu bytes cannot be pinned", bytes);
+	if (place_add(gpu, p, bytes, PLACE_HOST))
+		return 0;
+	unregister_host(gpu, p, bytes);
+	return gpu_fail(why, cap, cudaSuccess, "no memory to remember %zu bytes of pinned memory",
+	                bytes);
 }
 
 static int event_fd(struct gpu *gpu)

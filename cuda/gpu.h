@@ -84,6 +84,16 @@ struct device {
 	unsigned next_piece;
 };
 
+/* Memory of the caller. */
+struct place {
+	const void *p;
+	size_t bytes;
+	int device; /* or PLACE_HOST: pinned */
+};
+
+#define PLACE_HOST    (-1)
+#define PLACE_UNKNOWN (-2)
+
 struct gpu {
 	int ndevices;
 	bool peers;      /* each device accesses the memory of all others */
@@ -103,6 +113,8 @@ struct gpu {
 	bool nccl_runs;                   /* its thread */
 	bool nccl_stopped;                /* what its streams complete from now on may be wrong */
 	uint64_t nccl_folds;
+	struct place *places; /* by address */
+	size_t nplaces, places_room;
 	/* Held while NCCL starts kernels on one device after another. What may wait for the kernels
 	 * of a device, as cudaFree, would do so for ever between them. */
 	pthread_mutex_t launching;
@@ -147,6 +159,15 @@ struct lane *lane_pick(struct device *device, enum lane_kind kind);
 
 int gpu_next(struct gpu *, void **cookie, char *why, size_t cap);
 int gpu_drain(struct gpu *, int64_t ns);
+
+/* ---- cuda/places.cu: the calls come from the caller's thread ---- */
+
+/* False: no memory. @device: its index, or PLACE_HOST. */
+bool place_add(struct gpu *, const void *p, size_t bytes, int device);
+void place_remove(struct gpu *, const void *p);
+/* The index of the device that has @p[bytes], or PLACE_HOST; PLACE_UNKNOWN: the caller has no such
+ * memory. */
+int place_of(const struct gpu *, const void *p, uint64_t bytes);
 
 /* ---- cuda/submit.cu ---- */
 

@@ -7,24 +7,6 @@ extern "C" {
 
 #define BLOCKS_PER_PROCESSOR 8 /* enough for all of its threads */
 
-/* ---- where memory is ---- */
-
-/* The index of the device that has @p; -1: host memory; -2: a device that is not opened, or error.
- */
-static int device_of(const struct gpu *gpu, const void *p)
-{
-	struct cudaPointerAttributes at;
-
-	if (cudaPointerGetAttributes(&at, p) != cudaSuccess)
-		return -2;
-	if (at.type != cudaMemoryTypeDevice)
-		return at.type == cudaMemoryTypeHost ? -1 : -2;
-	for (int i = 0; i < gpu->ndevices; i++)
-		if (gpu->devices[i].ordinal == at.device)
-			return i;
-	return -2;
-}
-
 /* ---- copies from device to device ---- */
 
 /* In @stream of @to, through pieces of host memory: each is read by @from and then written by @to.
@@ -226,17 +208,19 @@ static cudaError_t identity(struct device *device, cudaStream_t stream, const st
 	return launch(device, stream, fill_kernel(word), &args, args.n / (VECTOR / word) + 1);
 }
 
-/* The devices of a fold's inputs: @places, and in *away how many are not the fold's. */
-static int find_inputs(struct gpu *gpu, const struct gpu_task *t, int *places, int *away, char *why,
-                       size_t cap)
+/* The devices of a fold's inputs, and how many are not the fold's. */
+static int find_inputs(const struct gpu *gpu, const struct gpu_task *t, struct fold_plan *p,
+                       char *why, size_t cap)
 {
-	*away = 0;
+	const uint64_t bytes = t->n * p->row->size * p->row->parts;
+
+	p->away = 0;
 	for (int k = 0; k < t->ninputs; k++) {
-		places[k] = device_of(gpu, t->inputs[k]);
-		if (places[k] < 0)
+		p->places[k] = place_of(gpu, (const char *)t->inputs[k] + t->offset, bytes);
+		if (p->places[k] < 0)
 			return gpu_fail(why, cap, cudaSuccess,
 			                "input %d of a reduction is not in device memory", k);
-		*away += places[k] != t->device;
+		p->away += p->places[k] != t->device;
 	}
 	return 0;
 }
@@ -261,7 +245,7 @@ static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan
 	const bool nccl = t->n > 0 && nccl_can(gpu, t);
 	if (!nccl && (gpu->ndevices == 1 || gpu->peers))
 		return 0;
-	if (find_inputs(gpu, t, p->places, &p->away, why, cap) < 0)
+	if (find_inputs(gpu, t, p, why, cap) < 0)
 		return -1;
 	p->nccl = nccl && nccl_spread(gpu, p->places, t->ninputs);
 	p->staged = p->away && !gpu->peers;
@@ -271,17 +255,17 @@ static int plan_fold(struct gpu *gpu, const struct gpu_task *t, struct fold_plan
 	return 0;
 }
 
-/* The lane for a copy, and the devices of its ends (-1: the host). NULL: @why. */
+/* The lane for a copy, and the devices of its ends (or PLACE_HOST). NULL: @why. */
 static struct lane *copy_lane(struct gpu *gpu, const struct gpu_task *t, int *to, int *from,
                               char *why, size_t cap)
 {
 	struct device *device = &gpu->devices[t->device];
 
-	*to = device_of(gpu, t->dst);
-	*from = device_of(gpu, t->src);
-	if (*to < -1 || *from < -1 || (*to < 0 && *from < 0)) {
+	*to = place_of(gpu, t->dst, t->n);
+	*from = place_of(gpu, t->src, t->n);
+	if (*to == PLACE_UNKNOWN || *from == PLACE_UNKNOWN || (*to < 0 && *from < 0)) {
 		gpu_fail(why, cap, cudaSuccess,
-		         "a copy on device %d of memory that is neither its own nor pinned",
+		         "a copy on device %d of memory that is neither a device's nor pinned",
 		         t->device);
 		return NULL;
 	}

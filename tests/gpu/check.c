@@ -301,6 +301,10 @@ static void check_refusals(int devices)
 	t.src = pageable;
 	*why = 0;
 	refused(g.p->submit(g.gpu, &t, why, sizeof why) < 0, why, "a copy of pageable memory");
+	t.src = g.host;
+	t.n = FOLD_BYTES + 1;
+	*why = 0;
+	refused(g.p->submit(g.gpu, &t, why, sizeof why) < 0, why, "a copy of more than is there");
 	t = (struct gpu_task){.op = GPU_FOLD,
 	                      .dst = g.dst,
 	                      .n = 1,
