@@ -32,7 +32,8 @@
 #include "lib/store/http.h"
 #include "lib/store/server/store_server.h"
 
-#define DRIVER_TIME (5 * NS_PER_SEC) /* that a driver may take to answer */
+/* That a driver may take to answer: it starts each GPU that nothing keeps ready. */
+#define DRIVER_TIME (20 * NS_PER_SEC)
 
 #ifdef __clang__
 #define COMPILER __VERSION__
