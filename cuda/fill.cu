@@ -20,7 +20,7 @@ template <class T> struct fill_work {
 		UNROLL for (int e = 0; e < VECTOR / (int)sizeof(T); e++) x.elements[e] =
 		        (T)a.words[(head + e) % 2];
 		for (uint64_t v = thread; v < vectors; v += threads)
-			*(vector_bits *)(void *)(d + head + v * count) = x.bits;
+			store_vector(d + head + v * count, x.bits);
 		for (uint64_t i = thread; i < a.n - whole; i += threads) {
 			const uint64_t at = i < head ? i : i + whole;
 			d[at] = (T)a.words[at % 2];

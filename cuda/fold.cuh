@@ -2,8 +2,9 @@
  * The fold of any number of inputs, for an operation on elements. An operation is a struct: the
  * types of elements and of their accumulator, and three functions of lib/data/kernels/element.h.
  *
- * Each thread folds two vectors of 16 bytes at a time, so that four loads are under way, and stores
- * them where input 0 may be: no thread reads what another one stores.
+ * Each thread folds two vectors of 16 bytes at a time, so that two loads or more are under way, and
+ * stores them where input 0 may be: no thread reads what another one stores. tests/gpu/inspect.sh
+ * looks for these loads and stores in the machine code.
  */
 #ifndef COLLCTL_CUDA_FOLD_CUH
 #define COLLCTL_CUDA_FOLD_CUH
@@ -79,6 +80,27 @@ template <class T> union vector {
 	T elements[VECTOR / sizeof(T)];
 };
 
+/* Loads and stores of 16 bytes. The compiler makes four stores of an assignment of the struct, but
+ * one of __stcs. Nothing is read twice, so the caches need not keep it (.cs: cache streaming). */
+FOLD_FN vector_bits load_vector(const void *p)
+{
+#ifdef __CUDA_ARCH__
+	const uint4 x = __ldcs((const uint4 *)p);
+	return {{x.x, x.y, x.z, x.w}};
+#else
+	return *(const vector_bits *)p;
+#endif
+}
+
+FOLD_FN void store_vector(void *p, const vector_bits &x)
+{
+#ifdef __CUDA_ARCH__
+	__stcs((uint4 *)p, make_uint4(x.words[0], x.words[1], x.words[2], x.words[3]));
+#else
+	*(vector_bits *)p = x;
+#endif
+}
+
 /* The address of element @i of input @k. */
 template <class T> ELEMENT_FN const T *fold_input(const fold_args &a, int k, uint64_t i)
 {
@@ -91,9 +113,9 @@ template <class T>
 ELEMENT_FN void fold_load(const fold_args &a, int k, uint64_t i, uint64_t i2, bool two,
                           vector<T> x[2])
 {
-	x[0].bits = *(const vector_bits *)(const void *)fold_input<T>(a, k, i);
+	x[0].bits = load_vector(fold_input<T>(a, k, i));
 	if (two)
-		x[1].bits = *(const vector_bits *)(const void *)fold_input<T>(a, k, i2);
+		x[1].bits = load_vector(fold_input<T>(a, k, i2));
 }
 
 /* The sums of two vectors. If the accumulator is the elements' own type they stay packed, which
@@ -168,9 +190,9 @@ ELEMENT_FN void fold_vectors(const fold_args &a, uint64_t i, uint64_t i2, bool t
 		sums.add(x);
 	}
 	sums.last(x);
-	*(vector_bits *)(void *)((T *)a.dst + i) = x[0].bits;
+	store_vector((T *)a.dst + i, x[0].bits);
 	if (two)
-		*(vector_bits *)(void *)((T *)a.dst + i2) = x[1].bits;
+		store_vector((T *)a.dst + i2, x[1].bits);
 }
 
 template <class Op> ELEMENT_FN void fold_element(const fold_args &a, uint64_t i)

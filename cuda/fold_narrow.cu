@@ -1,4 +1,8 @@
-/* Folds of 8- and 16-bit floats. */
+/*
+ * Folds of 8- and 16-bit floats. Devices from sm_89 on convert 8-bit floats by an instruction,
+ * which is not used: to an 8-bit float it saturates (cvt.satfinite), where
+ * lib/data/kernels/float8.h gives NaN or infinity.
+ */
 #include "cuda/fold.cuh"
 
 namespace

@@ -108,6 +108,52 @@ program "$bug" 'exit 0'
 bugs
 check 'bugs.sh: a bug that is not found' ended 1 'not ok 1 a-bug is not found'
 
+# ---- tests/gpu/inspect.sh ----
+
+# machine_code LINE...: what cuobjdump prints of a fold
+machine_code() {
+	echo '		Function : _Z9kernel_ofI9fold_workI7sum_f32EEvNT_4argsE'
+	printf '        /*0000*/                   %s ;  /* 0x0 */\n' "$@"
+}
+# compiled ARCHITECTURE SPILLED: what the assembler said of it
+compiled() {
+	echo "ptxas info    : Compiling entry function '_Z9kernel_ofI9fold_workI7sum_f32EEvNT_4argsE' for '$1'"
+	echo "    0 bytes stack frame, $2 bytes spill stores, 0 bytes spill loads"
+}
+inspect() { get env PATH="$place/tools:$PATH" tests/gpu/inspect.sh "$place/gpu"; }
+loads=('LDG.E.EF.128 R12, desc[UR10][R12.64]' '@!P0 LDG.E.EF.128 R8, desc[UR10][R24.64]')
+stores=('STG.E.EF.128 [R16.64], R12' '@!P0 STG.E.EF.128 [R2.64], R8')
+inspect
+check 'inspect.sh: no plug-in' ended 77 'is not built'
+mkdir -p "$place/gpu/cuda"
+touch "$place/gpu/collctl-cuda.so"
+echo 'nvcc -arch=sm_80' >"$place/gpu/cuda/flags"
+compiled sm_80 0 >"$place/gpu/cuda/fold.log"
+program "$place/tools/nvdisasm" 'exit 1'
+program "$place/tools/cuobjdump" "cat $place/machine_code"
+machine_code "${loads[@]}" "${stores[@]}" >"$place/machine_code"
+inspect
+check 'inspect.sh: a good fold' ended 0 'sm_80: 1 folds and fills inspected'
+machine_code "${loads[@]}" 'STG.E [R16.64], R12' 'STG.E [R16.64+0x4], R13' "${stores[1]}" >"$place/machine_code"
+inspect
+check 'inspect.sh: stores of 4 bytes' ended 1 'for sm_80: 1 stores of 16 bytes'
+machine_code 'LDG.E [R12.64], R14' "${stores[@]}" >"$place/machine_code"
+inspect
+check 'inspect.sh: loads of 4 bytes' ended 1 'for sm_80: 0 bytes of loads of 16 bytes under way, not 32'
+machine_code "${loads[0]}" 'FADD R0, R14, R1' "${loads[1]}" "${stores[@]}" >"$place/machine_code"
+inspect
+check 'inspect.sh: a load is waited for before the next' ended 1 'for sm_80: 16 bytes of loads of 16 bytes under way, not 32'
+: >"$place/machine_code"
+inspect
+check 'inspect.sh: no machine code' ended 1 'sm_80: 0 folds and fills inspected'
+machine_code "${loads[@]}" "${stores[@]}" >"$place/machine_code"
+compiled sm_80 8 >"$place/gpu/cuda/fold.log"
+inspect
+check 'inspect.sh: spilled registers' ended 1 'for sm_80: 0 bytes of stack, 8 spilled'
+compiled sm_90 0 >"$place/gpu/cuda/fold.log"
+inspect
+check 'inspect.sh: an architecture is missing' ended 1 'no code for sm_80'
+
 # ---- tests/gpu/sanitize.sh ----
 
 # A collctl that sees a device, or none, and a compute-sanitizer that records its tools.

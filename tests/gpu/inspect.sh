@@ -1,22 +1,40 @@
 #!/usr/bin/env bash
-# The plug-in's kernels, as the assembler reported them when it was built (BUILD/cuda/*.log): each has
-# code for every architecture, and none spills registers or keeps a stack.
+# The plug-in's kernels. As the assembler reported them when it was built (BUILD/cuda/*.log): each has code for every
+# architecture, and none spills registers or keeps a stack. In the machine code, which cuobjdump prints: each fold loads
+# and stores 16 bytes at a time, and has 32 bytes or more under way to each thread; each fill stores 16 bytes at a time.
 #
-#   tests/gpu/inspect.sh [BUILD [ARCHITECTURE...]]
+#   tests/gpu/inspect.sh [BUILD]
+#   tests/gpu/inspect.sh --tools BUILD      are they there?
 #
-# Exit code 77 where no plug-in is built. If cuobjdump is there, it says what the plug-in contains.
+# Exit code 77 where no plug-in is built, or without cuobjdump and nvdisasm (make cuda-tools) after the first part.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+# tools: are cuobjdump and nvdisasm on PATH, beside nvcc, or where cuda-deps or cuda-tools install them?
+tools() {
+	local folder nvcc
+	nvcc=$(command -v nvcc || true)
+	for folder in "$build"/cuda-{toolkit,tools}/nvidia/cu*/bin "$(dirname "$(realpath "${nvcc:-/}")")"; do
+		PATH+=:$(realpath -m "$folder")
+	done
+	command -v cuobjdump >/dev/null && command -v nvdisasm >/dev/null
+}
+
+if [[ ${1-} == --tools ]]; then
+	build=$2
+	tools
+	exit
+fi
 build=${1:-build}
 plugin=$build/collctl-cuda.so
-wanted='sm_75 sm_80 sm_90 sm_100 sm_110 sm_120'
-(($# < 2)) || wanted=${*:2}
 
 if [[ ! -f $plugin ]]; then
 	echo "no CUDA toolkit: $plugin is not built, so its kernels were not inspected"
 	exit 77
 fi
+# What it was built for: the architectures that its flags name, or all major ones.
+wanted=$(grep -o 'sm_[0-9]*' "$build/cuda/flags" | sort -u | xargs) || wanted=
+wanted=${wanted:-sm_75 sm_80 sm_90 sm_100 sm_110 sm_120}
 
 awk -v wanted="$wanted" '
 	/Compiling entry function/ {
@@ -52,12 +70,61 @@ awk -v wanted="$wanted" '
 		exit bad || kernels == 0
 	}' "$build"/cuda/*.log
 
-if command -v cuobjdump >/dev/null; then
-	found=$(cuobjdump --list-elf "$plugin")
-	for arch in $wanted; do
-		if [[ $found != *".$arch.cubin"* ]]; then
-			echo "$plugin has no code for $arch"
-			exit 1
-		fi
-	done
+if ! tools; then
+	echo 'no cuobjdump or nvdisasm (make cuda-tools installs them): the machine code was not inspected'
+	exit 77
 fi
+
+# Loads of 16 bytes whose registers no instruction has used yet are under way.
+for arch in $wanted; do
+	cuobjdump -sass -arch "$arch" "$plugin" | awk -v arch="$arch" '
+		function report(what) {
+			printf "%s for %s: %s\n", name, arch, what
+			bad = 1
+		}
+		function judge() {
+			if (name ~ /fold_work/ && most < 2)
+				report(16 * most " bytes of loads of 16 bytes under way, not 32")
+			if (name ~ /fold_work|fill_work/ && stores < 1 + (name ~ /fold_work/))
+				report(stores + 0 " stores of 16 bytes")
+			kernels += name ~ /fold_work|fill_work/
+			most = stores = underway = 0
+			delete loads
+		}
+		/Function :/ {
+			judge()
+			name = $3
+		}
+		/^[ \t]*\/\*[0-9a-f]+\*\/.*;/ {
+			code = $0
+			sub(/;.*/, "", code)
+			sub(/^[^*]*\*[0-9a-f]+\*\//, "", code)
+			stores += code ~ /STG\.E[.A-Z0-9]*\.(128|256)/
+			rest = code
+			gsub(/UR[0-9]+/, "", rest) # not of a thread
+			while (match(rest, /R[0-9]+/)) {
+				register = substr(rest, RSTART + 1, RLENGTH - 1) + 0
+				rest = substr(rest, RSTART + RLENGTH)
+				if (register in loads) {
+					first = loads[register]
+					for (i = first; i < first + 4; i++)
+						delete loads[i]
+					underway--
+				}
+			}
+			if (code ~ /LDG?\.E[.A-Z0-9]*\.128/) {
+				match(code, /R[0-9]+/)
+				first = substr(code, RSTART + 1, RLENGTH - 1) + 0
+				for (i = first; i < first + 4; i++)
+					loads[i] = first
+				underway++
+				most = underway > most ? underway : most
+			}
+		}
+		END {
+			judge()
+			printf "%s: %d folds and fills inspected\n", arch, kernels
+			exit bad || kernels == 0
+		}' || failed=1
+done
+exit "${failed:-0}"
