@@ -34,7 +34,7 @@ ifneq ($(WERROR),)
 ALL_CFLAGS += -Werror
 endif
 
-NO_BUILD_GOALS = demo dist deb static wheel deps deps-test deps-more deps-bench cuda-deps check check-more check-long check-bare check-faults compdb bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-fanout bench-progress bench-device bench-reach bench-hosts bench-networks clean format help
+NO_BUILD_GOALS = demo dist deb static wheel deps deps-test deps-more deps-bench cuda-deps cuda-tools check check-more check-long check-bare check-faults compdb bench bench-memory bench-predict bench-auto bench-checkpoint bench-delta bench-fanout bench-progress bench-device bench-reach bench-hosts bench-networks clean format help
 ifneq ($(filter-out $(NO_BUILD_GOALS),$(or $(MAKECMDGOALS),all)),)
 PKG_CFLAGS := $(shell $(PKG_CONFIG) --cflags $(PKGS) 2>/dev/null)
 PKG_LIBS   := $(shell $(PKG_CONFIG) --libs $(PKGS) 2>/dev/null)

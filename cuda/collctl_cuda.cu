@@ -21,8 +21,11 @@
 #define TEXT(x)    TEXT_OF(x)
 #define TEXT_OF(x) #x
 #define NAME       "CUDA " TEXT(__CUDACC_VER_MAJOR__) "." TEXT(__CUDACC_VER_MINOR__)
+/* A driver serves all toolkits of its major version. */
+#define NEEDS "CUDA " TEXT(__CUDACC_VER_MAJOR__) " or later"
 #else
-#define NAME "stand-in"
+#define NAME  "stand-in"
+#define NEEDS NAME
 #endif
 
 int gpu_fail(char *why, size_t cap, cudaError_t error, const char *format, ...)
@@ -95,7 +98,7 @@ static int count(char *why, size_t cap)
 		return gpu_fail(
 		        why, cap, cudaSuccess,
 		        "the NVIDIA driver is for CUDA %d.%d, but this plug-in needs %s (%s)",
-		        driver / 1000, driver % 1000 / 10, NAME, cudaGetErrorName(error));
+		        driver / 1000, driver % 1000 / 10, NEEDS, cudaGetErrorName(error));
 	return gpu_fail(why, cap, error, "the NVIDIA driver does not answer");
 }
 

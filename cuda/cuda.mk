@@ -1,15 +1,19 @@
-# The plug-in for NVIDIA GPUs, collctl-cuda.so, where the CUDA toolkit (13 or later) and g++ are. The
+# The plug-in for NVIDIA GPUs, collctl-cuda.so, where the CUDA toolkit (12 or later) and g++ are. The
 # Makefile includes this file.
 #
 #   make CUDA_ARCH=sm_90  machine code for that architecture alone, in a fifth of the time
-#   make cuda-deps        install the toolkit and NCCL in $(BUILD)/cuda-toolkit, from NVIDIA's packages on PyPI
+#   make cuda-deps        install the toolkit 13 and NCCL in $(BUILD)/cuda-toolkit, from NVIDIA's packages on PyPI
+#   make cuda-tools       install what prints machine code in $(BUILD)/cuda-tools, for tests/gpu/inspect.sh, unless it is there
 #
-# NVCC names another nvcc; NVCC= builds no plug-in.
+# NVCC names another nvcc; NVCC= builds no plug-in. One of toolkit 12 makes a plug-in for drivers from version 525
+# on, one of toolkit 13 for drivers from 580 on.
 
 PYTHON ?= python3
 CUDA_CXX ?= g++
 CUDA_TOOLKIT = $(BUILD)/cuda-toolkit
 CUDA_WHEELS = nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm nvidia-nccl-cu13
+CUDA_TOOLS = nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
+CUDA_PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target
 
 ifeq ($(origin NVCC),undefined)
 NVCC := $(firstword $(lastword $(wildcard $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc)) $(shell command -v nvcc 2>/dev/null) $(wildcard /usr/local/cuda/bin/nvcc))
@@ -20,23 +24,34 @@ ifneq ($(CROSS_CPU),)
 CUDA_LACKS = it is built on the processor that it is for
 else ifeq ($(NVCC),)
 CUDA_LACKS = no nvcc (make cuda-deps installs one)
-else ifneq ($(shell [ 0$(NVCC_MAJOR) -ge 13 ] && echo fine),fine)
-CUDA_LACKS = $(NVCC) is not of CUDA 13 or later (make cuda-deps installs one, NVCC= names another)
+else ifneq ($(shell [ 0$(NVCC_MAJOR) -ge 12 ] && echo fine),fine)
+CUDA_LACKS = $(NVCC) is not of CUDA 12 or later (make cuda-deps installs one, NVCC= names another)
 else ifeq ($(shell command -v $(CUDA_CXX) 2>/dev/null),)
 CUDA_LACKS = $(NVCC) needs $(CUDA_CXX)
 endif
 
-.PHONY: cuda-deps cuda-missing gpu-tests check-gpu bench-gpu
+.PHONY: cuda-deps cuda-tools cuda-missing gpu-tests check-gpu bench-gpu
+# PyPI has no nvcc of CUDA 12: nvidia-cuda-nvcc-cu12 contains its assembler alone.
 cuda-deps:
+	$(if $(filter 12%,$(CUDA)),@echo 'PyPI has the compiler of CUDA 13 alone; Debian 13 has that of 12.4 (apt install nvidia-cuda-toolkit); NVCC= names one'; exit 1)
 	@$(PYTHON) -m pip --version >/dev/null || { echo '$(PYTHON) has no pip (apt install python3-pip); PYTHON= names another'; exit 1; }
 	@mkdir -p $(BUILD)
-	$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target $(CUDA_TOOLKIT) $(CUDA_WHEELS)
+	$(CUDA_PIP) $(CUDA_TOOLKIT) $(CUDA_WHEELS) $(CUDA_TOOLS)
 	@ls $(CUDA_TOOLKIT)/nvidia/cu*/bin/nvcc
+cuda-tools:
+	@tests/gpu/inspect.sh --tools $(BUILD) || { mkdir -p $(BUILD) && $(CUDA_PIP) $(BUILD)/cuda-tools $(CUDA_TOOLS); }
 
 # Machine code for every major architecture from sm_75 on, and PTX of the last for those to come. The
 # bits are those of the CPU: no fused products and sums, no flushed subnormals.
 CUDA_ARCH ?= all-major
-CUDA_FLAGS = -std=c++20 -O3 -arch=$(CUDA_ARCH) -fmad=false -ftz=false -prec-div=true -Xptxas -v -I. -ccbin $(CUDA_CXX) \
+ifeq ($(NVCC_MAJOR) $(CUDA_ARCH),12 all-major) # that is from sm_50 on there
+CUDA_CODES := $(filter $(shell $(NVCC) --list-gpu-code),sm_75 sm_80 sm_90 sm_100 sm_120)
+CUDA_PTX := $(patsubst sm_%,compute_%,$(lastword $(CUDA_CODES)))
+CUDA_TARGET := $(foreach c,$(CUDA_CODES),-gencode=arch=$(patsubst sm_%,compute_%,$c),code=$c) -gencode=arch=$(CUDA_PTX),code=$(CUDA_PTX)
+else
+CUDA_TARGET = -arch=$(CUDA_ARCH)
+endif
+CUDA_FLAGS = -std=c++20 -O3 $(CUDA_TARGET) -fmad=false -ftz=false -prec-div=true -Xptxas -v -I. -ccbin $(CUDA_CXX) \
 	-Xcompiler -fPIC,-fvisibility=hidden,-ffp-contract=off,-Wall,-Wextra
 CUDA_WERROR = $(if $(WERROR),-Werror all-warnings -Xcompiler -Werror)
 # NVIDIA's packages on PyPI have their libraries in lib, not in lib64.
@@ -62,10 +77,13 @@ endif
 $(BUILD)/cuda/flags: cuda-force
 	@mkdir -p $(@D); echo '$(NVCC) $(CUDA_FLAGS)' | cmp -s - $@ || echo '$(NVCC) $(CUDA_FLAGS)' >$@
 
+# The same names of kernels in each build; nvcc 12 has no such option.
+CUDA_SEED = $(if $(filter 12,$(NVCC_MAJOR)),,-frandom-seed=$<)
+
 # The assembler's report on each kernel, which tests/gpu/inspect.sh reads, goes beside the object;
 # what else the compiler says is shown.
 $(BUILD)/cuda/%.o: cuda/%.cu $(BUILD)/cuda/flags
-	$(call say,NVCC,$<)$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) -frandom-seed=$< -MMD -MP -MF $(@:.o=.d) -c -o $@ $< >$(@:.o=.log) 2>&1; rc=$$?; \
+	$(call say,NVCC,$<)$(NVCC) $(CUDA_FLAGS) $(CUDA_WERROR) $(CUDA_SEED) -MMD -MP -MF $(@:.o=.d) -c -o $@ $< >$(@:.o=.log) 2>&1; rc=$$?; \
 		grep -v -e '^ptxas info' -e 'bytes stack frame' -e '^$$' $(@:.o=.log) >&2; exit $$rc
 
 $(BUILD)/collctl-cuda.so: $(CUDA_OBJECTS)
@@ -88,8 +106,9 @@ $(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/
 gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
 # What needs a GPU says in a line that there is none, and ends with 77.
 check-gpu: all gpu-tests $(filter $(STANDIN),$(CUDA_PLUGIN))
+	$(if $(CUDA_LACKS),,-@$(MAKE) -s cuda-tools)
 	$(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
-	tests/gpu/inspect.sh $(BUILD) $(filter sm_%,$(CUDA_ARCH)) || [ $$? = 77 ]
+	tests/gpu/inspect.sh $(BUILD) || [ $$? = 77 ]
 	$(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
 	$(NCCL_ENV) tests/gpu/jobs.sh $(BUILD)/collctl $(CUDA_PLUGIN) || [ $$? = 77 ]
 	PATH="$$PATH:$(dir $(NVCC))" tests/gpu/sanitize.sh $(BUILD)/collctl $(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]

@@ -16,6 +16,7 @@ help:
 	@echo 'make dist             make the source tarball, $(BUILD)/collctl-VERSION.tar.gz'
 	@echo 'make deps             install the packages to build and run (deps-test, deps-more, deps-bench: others, too)'
 	@echo 'make cuda-deps        install the CUDA toolkit in $(BUILD)/cuda-toolkit, for $(BUILD)/collctl-cuda.so'
+	@echo 'make cuda-tools       install its disassembler in $(BUILD)/cuda-tools, for make check-gpu'
 	@echo 'make demo             install missing packages, build, run an example job in demo/'
 	@echo 'make clean            remove $(BUILD)/'
 	@echo
@@ -97,6 +98,7 @@ demo:
 check: deps-test
 	@tests/run.sh
 check-more: deps-more
+	-@$(if $(CUDA_LACKS),:,$(MAKE) -s cuda-tools)
 	@tests/run.sh --more
 # HERE=LOG: what `make check` and `make check-more` printed on this machine, to be compared with.
 check-bare:
