@@ -8,6 +8,7 @@
 #include "cmd/text/bench_print.h"
 #include "cmd/text/result.h"
 #include "lib/base/buf.h"
+#include "lib/coll/result_json.h"
 
 #define ROWS_MAX (64u << 20) /* bytes of the rows of a picture */
 

@@ -9,6 +9,7 @@
 #include "cmd/run/run_rank.h"
 #include "cmd/text/check_print.h"
 #include "cmd/text/result.h"
+#include "lib/coll/result_json.h"
 
 struct links_view {
 	struct job_view job;
@@ -50,8 +51,8 @@ static int on_checked(void *ctx, struct job *job, const struct link_matrix *link
 	return o->svg ? write_picture(&view, o->svg, err) : 0;
 }
 
-static json_t *result_json(const struct links_view *v, const struct command *cmd,
-                           const struct coll_result *r)
+static json_t *json_of(const struct links_view *v, const struct command *cmd,
+                       const struct coll_result *r)
 {
 	json_t *j = result_json_end(result_json_begin(cmd->name, r), r);
 	json_object_set_new(j, "missing", result_missing_json(r));
@@ -78,7 +79,7 @@ int cmd_check(const struct command *cmd, struct options *o, int argc, char **arg
 	progress_stop(&view.job.progress);
 	int code = result.err.code ? report(&result.err, result.rank) : 0;
 	if (o->json) {
-		int printed = report_json(result_json(&view, cmd, &result));
+		int printed = report_json(json_of(&view, cmd, &result));
 		code = code ? code : printed;
 	}
 	coll_end(&result);

@@ -58,9 +58,8 @@ static void tell(void *ctx, const struct leftover *l)
 		print(c, l);
 	else if (c->o->json)
 		json_array_append_new(c->lists[l->fate],
-		                      json_pack("{s:o, s:o, s:s?}", "path",
-		                                report_path_json(l->path), "bytes",
-		                                json_u64(l->bytes), "why", l->why));
+		                      json_pack("{s:o, s:o, s:s?}", "path", json_path(l->path),
+		                                "bytes", json_u64(l->bytes), "why", l->why));
 }
 
 static int print_json(const struct cleaning *c, const char *command)
@@ -72,7 +71,7 @@ static int print_json(const struct cleaning *c, const char *command)
 	for (size_t i = 0; i < sizeof list_names / sizeof *list_names; i++)
 		json_object_set(j, list_names[i], c->lists[i]);
 	json_object_set_new(j, "error",
-	                    ok ? json_null() : report_error_json(&c->err, ERR_RANK_SELF, "run"));
+	                    ok ? json_null() : json_error(&c->err, ERR_RANK_SELF, "run"));
 	return report_json(j);
 }
 

@@ -203,7 +203,7 @@ static json_t *digest_json(const struct inspection *in, const uint8_t digest[DIG
 
 static json_t *piece_json(const struct dataset *d, int file, uint64_t offset, uint64_t bytes)
 {
-	return json_pack("{s:o, s:I, s:I}", "file", report_path_json(d->files[file].name), "offset",
+	return json_pack("{s:o, s:I, s:I}", "file", json_path(d->files[file].name), "offset",
 	                 (json_int_t)offset, "bytes", (json_int_t)bytes);
 }
 
@@ -268,12 +268,12 @@ static json_t *to_json(const struct inspection *in, const size_t *first)
 		json_array_append_new(tensors, tensor_json(in, i, first));
 	for (int i = 0; i < d->nfiles; i++)
 		if (!d->files[i].unpacked)
-			json_array_append_new(files, report_path_json(d->files[i].name));
+			json_array_append_new(files, json_path(d->files[i].name));
 	json_t *j = json_pack(
 	        "{s:s, s:b, s:o, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:n}", "command",
-	        "info", "ok", 1, "file", report_path_json(d->path), "format", d->format->name,
-	        "dtype", dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)),
-	        "shape", dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
+	        "info", "ok", 1, "file", json_path(d->path), "format", d->format->name, "dtype",
+	        dtype == DTYPE_NONE ? json_null() : json_string(dtype_name(dtype)), "shape",
+	        dataset_is_array(d) ? shape_json(&d->tensors[0]) : json_null(), "count",
 	        (json_int_t)elements(d), "bytes", (json_int_t)dataset_bytes(d), "digest",
 	        digest_json(in, in->digest), "files", files, "tensors", tensors, "values",
 	        values_json(d), "error");
@@ -532,7 +532,7 @@ static int inspect(struct inspection *in, const char *path, const struct input_s
 static json_t *failure_json(const char *path, const struct err *err)
 {
 	return json_pack("{s:s, s:b, s:o, s:o}", "command", "info", "ok", 0, "file",
-	                 report_path_json(path), "error", report_error_json(err, -1, "run"));
+	                 json_path(path), "error", json_error(err, -1, "run"));
 }
 
 /* Show one file: set *@object (--json), or print its text, after an empty line unless it is the

@@ -11,11 +11,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/json.h"
 #include "lib/base/version.h"
 #include "lib/coll/coll.h"
 #include "lib/coll/files/memory_array.h"
 #include "lib/coll/progress_calls.h"
 #include "lib/coll/request/setting.h"
+#include "lib/coll/result_json.h"
 
 /* A string that the job keeps. */
 struct text {
@@ -40,6 +42,7 @@ struct collctl {
 	int cancel_fd;
 	bool ran;
 	double seconds;
+	char *json; /* NULL: not known */
 	char command[32];
 	char subject[sizeof((struct err *)0)->text];
 	char digest[DIGEST_TEXT]; /* "": not known */
@@ -111,6 +114,7 @@ void collctl_free(collctl *c)
 	free(c->inputs);
 	close_inputs(c);
 	free(c->arrays);
+	free(c->json);
 	memory_array_unmap(&c->output);
 	if (c->capture.fd >= 0)
 		close(c->capture.fd);
@@ -396,6 +400,9 @@ int collctl_run(collctl *c)
 	close_inputs(c);
 	if (c->result.has_digest)
 		digest_text(c->result.digest, c->digest);
+	json_t *json = result_json(&c->result, &c->request);
+	c->json = json_text(json, JSON_COMPACT);
+	json_decref(json);
 	coll_end(&c->result);
 	const struct coll_times *t = &c->result.times;
 	c->seconds = t->commit ? (double)(t->commit - t->start) / 1e9 : 0;
@@ -466,4 +473,9 @@ const char *collctl_algorithm(const collctl *c)
 double collctl_seconds(const collctl *c)
 {
 	return c->seconds;
+}
+
+const char *collctl_json(const collctl *c)
+{
+	return c->json ? c->json : "";
 }

@@ -150,6 +150,10 @@ COLLCTL_API uint64_t collctl_bytes(const collctl *); /* of the result's data */
 COLLCTL_API const char *collctl_digest(const collctl *);
 COLLCTL_API const char *collctl_algorithm(const collctl *);
 COLLCTL_API double collctl_seconds(const collctl *); /* from the call to the commit */
+/* The outcome, also a failure, as the line of JSON without its newline that the command prints with
+ * --json: collctl-json(5) has its members. An array in memory has the name of a file of /proc. "":
+ * the job has not run, or memory ran out. */
+COLLCTL_API const char *collctl_json(const collctl *);
 
 #ifdef __cplusplus
 }

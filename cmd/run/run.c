@@ -34,6 +34,7 @@
 #include "cmd/text/progress.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/base/json.h"
 #include "lib/base/private.h"
 #include "lib/base/text.h"
 #include "lib/coll/request/request.h"
@@ -811,11 +812,11 @@ static int print_results(struct run *r)
 		json_array_append_new(ranks, result ? result : json_null());
 	}
 	if (!error && r->failure.code && !r->signal)
-		error = report_error_json(&r->failure, -1, "run");
+		error = json_error(&r->failure, -1, "run");
 	if (!error && (r->code || r->signal)) {
 		struct err err = ERR_INIT;
 		err_set(&err, r->signal ? 128 + r->signal : r->code, "a signal ended a rank");
-		error = report_error_json(&err, -1, "run");
+		error = json_error(&err, -1, "run");
 	}
 	return report_json(json_pack("{s:s, s:b, s:i, s:o, s:o}", "command", "run", "ok",
 	                             !r->code && !r->signal, "size", r->size, "ranks", ranks,

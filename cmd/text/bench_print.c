@@ -7,6 +7,7 @@
 #include "cmd/text/columns.h"
 #include "cmd/text/result.h"
 #include "lib/base/json.h"
+#include "lib/coll/result_json.h"
 
 /* The columns of the table; "time (us)" stands above all times. */
 enum { SIZE, COUNT, TYPE, OP, ALGORITHM, MIN, P50, P99, ALGBW, BUSBW, WRONG, COLUMNS };

@@ -354,7 +354,7 @@ static json_t *link_json(const struct check_view *v, int from, int to)
 	return json_pack("{s:i, s:i, s:s, s:o, s:o, s:o, s:{s:o, s:o}, s:o}", "from",
 	                 link_rank(v->links, from), "to", link_rank(v->links, to), "state",
 	                 link_state_words(c->state), "why",
-	                 c->state == LINK_WORKS ? json_null() : report_path_json(why(v, from, to)),
+	                 c->state == LINK_WORKS ? json_null() : json_path(why(v, from, to)),
 	                 "connect", measured_or_null(c->connect), "handshake",
 	                 measured_or_null(c->handshake), "round_trip", "min",
 	                 measured_or_null(c->least), "median", measured_or_null(c->median),

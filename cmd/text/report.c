@@ -14,18 +14,12 @@
 #include "lib/base/json.h"
 #include "lib/base/text.h"
 
-/* The rank to name: the culprit, else this process's. */
-static int blamed(const struct err *e, int rank)
-{
-	return e->rank >= 0 ? e->rank : rank;
-}
-
 int report(const struct err *e, int rank)
 {
 	char text[4 * sizeof e->text], host[4 * sizeof e->host], mark[32];
 
 	text_escape(text, sizeof text, e->text);
-	rank = blamed(e, rank);
+	rank = err_blames(e, rank);
 	snprintf(mark, sizeof mark, "%s%scollctl:%s", bar_erasure(),
 	         terminal_begin(STDERR_FILENO, TERMINAL_ERROR),
 	         terminal_end(STDERR_FILENO, TERMINAL_ERROR));
@@ -50,28 +44,6 @@ void report_note(const char *fmt, ...)
 	vsnprintf(raw, sizeof raw, fmt, ap);
 	va_end(ap);
 	fprintf(stderr, "%scollctl: %s\n", bar_erasure(), text_escape(text, sizeof text, raw));
-}
-
-json_t *report_path_json(const char *path)
-{
-	char text[4096];
-
-	return json_string(text_escape(text, sizeof text, path));
-}
-
-json_t *report_error_json(const struct err *e, int rank, const char *phase)
-{
-	char text[4 * sizeof e->text], host[4 * sizeof e->host];
-	char subject[sizeof e->text];
-
-	rank = blamed(e, rank);
-	text_escape(host, sizeof host, e->host);
-	snprintf(subject, sizeof subject, "%.*s", e->subject, e->text);
-	json_t *about = *subject ? report_path_json(subject) : json_null();
-	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:s}", "code", e->code, "name",
-	                 err_name(e->code), "rank", rank >= 0 ? json_integer(rank) : json_null(),
-	                 "host", *host ? json_string(host) : json_null(), "phase", phase, "subject",
-	                 about, "message", text_escape(text, sizeof text, e->text));
 }
 
 /* In one write. */
@@ -119,7 +91,7 @@ int report_failure(const char *command, bool json, const struct err *e, int rank
 
 	if (json) {
 		json_forget_memory(); /* free the memory of what was built before */
-		json_t *error = report_error_json(e, rank, phase);
+		json_t *error = json_error(e, rank, phase);
 		json_t *name = command ? json_string(command) : NULL;
 		report_json(json_pack("{s:o, s:b, s:o}", "command", name ? name : json_null(), "ok",
 		                      0, "error", error));

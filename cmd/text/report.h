@@ -20,14 +20,6 @@ int report(const struct err *e, int rank);
 /* Print a note, which is not a failure, in the same form. The caller checks --quiet. */
 void report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The value of "error" in --json: {"code","name","rank","host","phase","message"}. @rank as for
- * report; host: null unless the ranks are on several and the culprit's is known;
- * @phase: "start", "join", "connect", "run", "commit". A new reference; NULL: out of memory. */
-json_t *report_error_json(const struct err *e, int rank, const char *phase);
-
-/* A file name as a JSON string; the name need not be UTF-8. A new reference. */
-json_t *report_path_json(const char *path);
-
 /* Print @object and a newline to stdout in a single write, so that the lines of several ranks do
  * not mix. Takes the reference; NULL means out of memory, which is printed as an object, too.
  * Returns 0, also if the reader has gone, or the exit code after reporting an error. */

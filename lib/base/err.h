@@ -54,6 +54,12 @@ int err_errno(struct err *e, int code, const char *fmt, ...) __attribute__((form
 int err_rank(struct err *e, int code, int rank, const char *fmt, ...)
         __attribute__((format(printf, 4, 5)));
 
+/* The rank to name: the culprit, else @rank, this process's. */
+static inline int err_blames(const struct err *e, int rank)
+{
+	return e->rank >= 0 ? e->rank : rank;
+}
+
 /* Fill @e with @why, if it is not filled yet, and return -1. */
 int err_pass(struct err *e, const struct err *why);
 

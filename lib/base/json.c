@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/c_locale.h"
 #include "lib/base/text.h"
 
 /* jansson has no integers above INT64_MAX: they are kept as an object {U64_KEY: "DIGITS"}. U64_TEXT
@@ -165,7 +166,7 @@ static char *escape(char *text)
 	return out;
 }
 
-char *json_text(const json_t *value, size_t flags)
+static char *dump(const json_t *value, size_t flags)
 {
 	char *text = value && !lacked ? json_dumps(value, flags | JSON_REAL_PRECISION(17)) : NULL;
 
@@ -177,6 +178,38 @@ char *json_text(const json_t *value, size_t flags)
 		return NULL;
 	shorten(text);
 	return escape(text);
+}
+
+char *json_text(const json_t *value, size_t flags)
+{
+	const locale_t c = c_locale(), before = c ? uselocale(c) : c;
+	char *const text = dump(value, flags);
+
+	if (c)
+		uselocale(before);
+	return text;
+}
+
+json_t *json_path(const char *path)
+{
+	char text[4096];
+
+	return json_string(text_escape(text, sizeof text, path));
+}
+
+json_t *json_error(const struct err *e, int rank, const char *phase)
+{
+	char text[4 * sizeof e->text], host[4 * sizeof e->host];
+	char subject[sizeof e->text];
+
+	rank = err_blames(e, rank);
+	text_escape(host, sizeof host, e->host);
+	snprintf(subject, sizeof subject, "%.*s", e->subject, e->text);
+	json_t *about = *subject ? json_path(subject) : json_null();
+	return json_pack("{s:i, s:s, s:o, s:o, s:s, s:o, s:s}", "code", e->code, "name",
+	                 err_name(e->code), "rank", rank >= 0 ? json_integer(rank) : json_null(),
+	                 "host", *host ? json_string(host) : json_null(), "phase", phase, "subject",
+	                 about, "message", text_escape(text, sizeof text, e->text));
 }
 
 static void *watched_malloc(size_t n)

@@ -66,7 +66,7 @@ def _run(
             job.output(path)
     job.run(notes, progress)
     array = job.array() if kept else None
-    return job.result(command, tuple(outputs) if array is None else (array,))
+    return job.result(tuple(outputs) if array is None else (array,))
 
 
 def allreduce(

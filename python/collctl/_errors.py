@@ -12,7 +12,8 @@ class Error(Exception):
     rank      the rank whose fault it is; None: not known, or this one
     host      the host of this rank; None: not known, or the same for all ranks
     subject   what the message is about: a file, a URL, the name of a setting; None: none of these
-    result    what is known nevertheless, such as the links that `check` has measured; else None
+    result    what `collctl COMMAND --json` prints of it, such as the links that `check` has measured; None: the job
+              has not run
     """
 
     code: int = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import re
@@ -14,7 +15,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from ._arrays import Memory, array_of
 from ._errors import Error, ResourceError, UsageError, error_of
 from ._library import IN_PLACE, NOTE, PROGRESS, library
-from ._results import Result
+from ._results import Result, result_of
 from ._settings import settings_of
 
 log = logging.getLogger("collctl")
@@ -151,19 +152,18 @@ class Job:
                 raise ResourceError(f"no thread can be started for the job: {e}") from e
             thread.join()
             raise
-        self._check(code)
+        if code:
+            error = self._error(code)
+            error.result = self._answer()
+            raise error
 
-    def result(self, command: str, outputs: Tuple[Any, ...]) -> Result:
-        h = self._handle
-        return Result(
-            command,
-            library.collctl_rank(h),
-            library.collctl_size(h),
-            library.collctl_algorithm(h).decode(),
-            library.collctl_bytes(h),
-            library.collctl_seconds(h),
-            outputs,
-        )
+    def result(self, outputs: Tuple[Any, ...]) -> Result:
+        return result_of(self._answer() or {}, library.collctl_algorithm(self._handle).decode(), outputs)
+
+    def _answer(self) -> Optional[Dict[str, Any]]:
+        """What the command would print with --json; None: memory ran out."""
+        text = library.collctl_json(self._handle)
+        return json.loads(text) if text else None
 
 
 def _serve(events: SimpleQueue[Any]) -> int:

@@ -57,11 +57,8 @@ _FUNCTIONS = {
     "culprit": (c_int, c_void_p),
     "culprit_host": (c_char_p, c_void_p),
     "subject": (c_char_p, c_void_p),
-    "rank": (c_int, c_void_p),
-    "size": (c_int, c_void_p),
-    "bytes": (c_uint64, c_void_p),
     "algorithm": (c_char_p, c_void_p),
-    "seconds": (c_double, c_void_p),
+    "json": (c_char_p, c_void_p),
 }
 for _name, (_result, *_arguments) in _FUNCTIONS.items():
     _function = getattr(library, "collctl_" + _name)

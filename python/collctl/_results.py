@@ -14,6 +14,9 @@ class Result:
     algorithm   the algorithm that has run; "": none
     bytes       of the elements of the result
     seconds     from the call until all ranks had the result
+    dtype       the type of the elements, or "mixed"; None: there are none
+    digest      of the result, if all ranks have the same; else None
+    json        all of what `collctl COMMAND --json` prints (collctl-json(5))
     """
 
     command: str
@@ -23,6 +26,9 @@ class Result:
     bytes: int
     seconds: float
     outputs: Tuple[Any, ...] = field(default=(), compare=False)
+    dtype: Optional[str] = None
+    digest: Optional[str] = None
+    json: Dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def output(self) -> Any:
@@ -118,6 +124,14 @@ def _tuple(value: Any) -> Any:
 def _members(cls: Any, answer: Dict[str, Any]) -> Dict[str, Any]:
     """The members of a dataclass that have the names of fields of the answer."""
     return {name: _tuple(answer[name]) for name in cls.__dataclass_fields__ if name in answer}
+
+
+def result_of(answer: Dict[str, Any], algorithm: str, outputs: Tuple[Any, ...]) -> Result:
+    return Result(
+        **{**_members(Result, answer), "algorithm": algorithm, "seconds": answer["seconds"]["total"]},
+        outputs=outputs,
+        json=answer,
+    )
 
 
 def info_of(answer: Dict[str, Any]) -> Info:

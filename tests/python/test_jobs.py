@@ -1,13 +1,15 @@
 """Jobs over files, and their errors."""
 
+import json
 import os
 import pickle
 import signal
+import subprocess
 import threading
 
 import numpy as np
 import pytest
-from conftest import COLLECTIVES, SHARES
+from conftest import COLLECTIVES, PROGRAM, SHARES
 
 import collctl
 
@@ -53,6 +55,23 @@ assert check.size == size and len(check.links) == (6 if rank == 0 else 0), check
 assert all(link.state == "works" and link.bandwidth > 0 for link in check.links), check
 """,
     )
+
+
+def test_a_result_has_what_the_command_prints(here):
+    np.save("a.npy", np.arange(4, dtype="f4"))
+    result = collctl.allreduce("a.npy", "b.npy", **ALONE)
+    text = subprocess.run(
+        [PROGRAM, "allreduce", "--json", "-n", "1", "--insecure", "a.npy", "-o", "c.npy"], stdout=subprocess.PIPE, check=True
+    ).stdout
+    printed = json.loads(text)
+    assert list(result.json) == list(printed)
+    same = ("command", "ok", "rank", "size", "op", "dtype", "count", "bytes", "inputs", "digest", "error")
+    assert [result.json[k] for k in same] == [printed[k] for k in same]
+    assert (result.dtype, result.digest, result.json["output"]) == ("f32", printed["digest"], "b.npy")
+    with pytest.raises(collctl.InputError) as caught:
+        collctl.allreduce("none.npy", "b.npy", **ALONE)
+    error = caught.value.result
+    assert not error["ok"] and error["error"]["code"] == 3 and error["error"]["subject"] == "none.npy"
 
 
 def test_info(here):

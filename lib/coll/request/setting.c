@@ -5,13 +5,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <locale.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/c_locale.h"
 #include "lib/base/clock.h"
 #include "lib/base/units.h"
 #include "lib/coll/request/request.h"
@@ -107,19 +106,11 @@ static bool read_ports(const char *s, int64_t min, int64_t max, int *first, int 
 	return true;
 }
 
-static locale_t c_locale;
-
-static void make_locale(void)
-{
-	c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-}
-
 /* strtod with a point, whatever the locale of the program. */
 static double read_double(const char *text, char **end)
 {
-	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	pthread_once(&once, make_locale);
-	return c_locale ? strtod_l(text, end, c_locale) : strtod(text, end);
+	const locale_t c = c_locale();
+	return c ? strtod_l(text, end, c) : strtod(text, end);
 }
 
 /* A number of 0 or more, as strtod reads it. */
