@@ -4,7 +4,7 @@ STANDIN = $(BUILD)/collctl-standin.so
 STANDIN_CXX = $(if $(findstring clang,$(CC)),clang++ $(filter --target=%,$(CC)),$(CROSS)g++) $(filter --sysroot=%,$(CC))
 STANDIN_FLAGS = -std=c++20 $(if $(SANITIZE),-O1 -g1,-O2 -g) -I. -Icuda/standin -pthread -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno \
 	-Wall -Wextra -Wshadow $(if $(WERROR),-Werror) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
-STANDIN_OBJECTS = $(patsubst cuda/%,$(BUILD)/standin/%.o,$(wildcard cuda/*.cu) cuda/standin/runtime.cc)
+STANDIN_OBJECTS = $(patsubst cuda/%,$(BUILD)/standin/%.o,$(wildcard cuda/*.cu) cuda/standin/runtime.cc cuda/standin/machine.cc)
 STANDIN_NCCL = $(BUILD)/collctl-standin-nccl.so
 
 unit: standin
@@ -23,3 +23,15 @@ $(STANDIN): $(STANDIN_OBJECTS)
 	$(call say,LINK,$@)$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $^
 $(STANDIN_NCCL): $(BUILD)/standin/standin/nccl.cc.o $(STANDIN)
 	$(call say,LINK,$@)$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -Wl,-rpath,$(abspath $(BUILD)) -o $@ $^
+
+# The stand-in with a bug in the plug-in, to see that it is found: tests/gpu/bugs/NAME.patch is applied to a copy.
+.PHONY: standin-bugs
+STANDIN_BUGS = $(patsubst tests/gpu/bugs/%.patch,$(BUILD)/standin/bugs/%/collctl-standin.so,$(wildcard tests/gpu/bugs/*.patch))
+$(BUILD)/standin/bugs/%/collctl-standin.so: tests/gpu/bugs/%.patch $(STANDIN) $(STANDIN_NCCL)
+	@rm -rf $(@D); mkdir -p $(@D)
+	$(call say,BUG,$*)set -e; file=$$(sed -n 's,^+++ b/,,p' $<); \
+	cp $$file $(@D)/patched.cu; patch -s $(@D)/patched.cu $<; \
+	$(STANDIN_CXX) $(STANDIN_FLAGS) -c -o $(@D)/patched.o -x c++ $(@D)/patched.cu; \
+	$(STANDIN_CXX) $(STANDIN_FLAGS) -shared -Wl,-z,defs -Wl,-soname,$(@F) -o $@ $(@D)/patched.o \
+		$$(printf '%s\n' $(STANDIN_OBJECTS) | grep -vx "$(BUILD)/standin/$${file#cuda/}.o")
+standin-bugs: $(STANDIN_BUGS)

@@ -5,8 +5,8 @@
 #
 # Without --more, what proves the product (`make check`): a build of gcc; commands, units, faults, simulation, launchers. With --more,
 # what the developers check besides (`make check-more`): builds with the sanitizers of addresses and undefined behaviour, and of
-# threads, clang, aarch64, the fuzzers, the bugs planted in the simulation, the plug-in of the CUDA toolkit, the torch of this machine,
-# the formats of the sources, the programs that run the tests.
+# threads, clang, aarch64, the fuzzers, the bugs planted in the simulation and in the plug-in for GPUs, the plug-in of the CUDA toolkit,
+# the torch of this machine, the formats of the sources, the programs that run the tests.
 # --list prints each suite's name and its command, separated by a tab, and runs nothing.
 #
 # The parts of the long runs, which have both, each at most 45 minutes on two processors: commands (tests/cli, tests/launchers,
@@ -397,7 +397,7 @@ all_of() {
 # The CUDA toolkit is for `make check-more`.
 ((more)) || export NVCC=
 goals='all unit sim gpu-tests'
-((!more)) || goals+=' sim-bugs'
+((!more)) || goals+=' sim-bugs standin-bugs'
 
 if runs commands faults units && build gcc build "$goals"; then
 	if runs commands && ((more)); then
@@ -427,6 +427,7 @@ if runs commands faults units && build gcc build "$goals"; then
 	fi
 	if runs faults && ((more)); then # the bugs that are planted there must be found
 		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 10000))
+		later gpu/bugs 1200 tap tests/gpu/bugs.sh --seeds $((long ? 100 : 20))
 	fi
 	((!product)) || all_of '' build $((long ? 600 : 60)) ''
 fi

@@ -4,126 +4,59 @@
  *
  * It has a GPU's manners. Memory of a device can be touched only while a copy or a kernel uses it:
  * a touch by the host faults, and so does one by the kernel of a device that has no access to it.
- * Each stream is a thread. A device that has failed does nothing more, and each call returns its
- * error.
+ * Each stream is a thread. Frees wait for what has been queued. A device that has failed does
+ * nothing more, and each call that concerns it returns its error.
+ *
+ * With COLLCTL_STANDIN_DELAY it does what CUDA permits, also what no GPU does often: it draws how
+ * slow each stream is; copies and kernels are done in parts, in any order, with pauses before,
+ * between and after them; events are late; a copy of pageable memory reads it at any time until its
+ * end, or the call waits for the end; an allocation waits for the device, or not; the release of
+ * pinned memory does not wait, and memory that is still used then ends the process; new memory
+ * begins with garbage; the copy or kernel that fails has done a part.
  *
  * - COLLCTL_STANDIN_DEVICES=N: the number of devices, 0 to 8 (default 1)
  * - COLLCTL_STANDIN_PEERS=1: each device may access the memory of the others; 2: the driver says
  * so, but copies between devices write nothing
  * - COLLCTL_STANDIN_REGISTER=no|fails: host memory cannot be registered, and the driver says so; it
  * does not
- * - COLLCTL_STANDIN_DELAY=US,SEED: each copy and kernel takes up to US microseconds longer
+ * - COLLCTL_STANDIN_DELAY=US,SEED: each copy and kernel takes up to US microseconds longer, on a
+ *   slow stream twice that
  * - COLLCTL_STANDIN_RATE=BYTES: bytes a second that a device copies in each direction to and from
  *   host memory (default: not limited)
  * - COLLCTL_STANDIN_MEMORY=BYTES: memory of each device (default 1 GiB)
  * - COLLCTL_STANDIN_ALLOC_FAIL=K: the K-th allocation, of a device's or of pinned memory, fails
- * - COLLCTL_STANDIN_FAIL=K: the K-th copy or kernel fails
+ * - COLLCTL_STANDIN_FAIL=K[,hang]: the K-th copy or kernel fails; streams of other devices that
+ * wait for this one go on, or wait for ever
  * - COLLCTL_STANDIN_HANG=K: the K-th copy or kernel never completes
  * - COLLCTL_STANDIN_DRIVER=no|old|hang: there is no driver; it is older than the runtime; it never
  *   answers
  * - COLLCTL_STANDIN_CAPABILITY=NN: compute capability N.N (default 75)
+ * - CUDA_DEVICE_MAX_CONNECTIONS=N: streams share N queues of a device (default: each has its own)
  */
-#include <signal.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
 
-#include <condition_variable>
-#include <deque>
-#include <map>
-#include <mutex>
-#include <set>
-#include <thread>
-#include <vector>
-
 #include "cuda/kernels.h"
-#include "cuda/standin/standin.h"
+#include "cuda/standin/machine.h"
 
-#define DEVICES_MOST   8
-#define HOST           (-1)
 #define KERNEL_THREADS 3 /* that a kernel runs as, one after another */
+#define THREADS_MOST   6 /* when strict */
+#define PARTS_MOST     4 /* of a copy, when strict */
+#define GARBAGE        0xa5
+#define GARBAGE_MOST   ((size_t)256 << 10) /* bytes at the beginning of new memory */
 
-typedef std::unique_lock<std::mutex> Lock;
-
-namespace
-{
-
-/* Memory of a device, or pinned host memory. */
-struct region {
-	uint8_t *p;
-	size_t bytes;
-	int device; /* HOST */
-	int users;  /* operations that run on it */
-};
-
-enum direction { TO_DEVICE, TO_HOST, DIRECTIONS };
-
-struct device {
-	uint64_t used;
-	bool access[DEVICES_MOST];        /* to the memory of other devices */
-	cudaError_t error;                /* once it has failed */
-	int64_t copies_until[DIRECTIONS]; /* ns: its copies occupy it until then */
-	std::set<const void *> kernels;   /* that are loaded */
-};
-
-struct operation {
-	std::function<void(Lock &)> step; /* with the lock held; or */
-	std::function<void()> work;       /* without */
-	std::vector<const void *> uses; /* the memory of a copy; none: all that a kernel reaches */
-	bool counts, fails, hangs;
-	int64_t late; /* ns */
-	size_t bytes; /* that occupy the device's copies in @direction */
-	enum direction direction;
-};
-
-struct machine {
-	std::mutex lock;
-	std::condition_variable unused; /* a region has no users */
-	std::map<const uint8_t *, region> regions;
-	device devices[DEVICES_MOST];
-	uint64_t dice;
-	unsigned long long begun, allocations;
-	bool kernels_meet;
-	std::set<cudaEvent_t> events;
-};
-
-/* It stays when the process ends, because threads may still run. */
-machine &m = *new machine();
 /* In the static part of a thread's memory, which the leak sanitizer can walk. */
 #define THREAD_LOCAL __attribute__((tls_model("initial-exec"))) thread_local
-THREAD_LOCAL int current;
-THREAD_LOCAL cudaError_t last;
-
-} // namespace
-
-struct CUstream_st {
-	int device;
-	std::thread *thread; /* NULL: nothing has been queued */
-	std::condition_variable more;
-	std::deque<operation> queue;
-	bool busy, stop;
-};
-
-struct CUevent_st {
-	std::condition_variable reached_more;
-	uint64_t recorded, reached;
-	int pending; /* operations that refer to it */
-	int device;
-	bool destroyed;
-};
-
-unsigned long long standin_setting(const char *name, unsigned long long otherwise)
-{
-	const char *s = getenv(name);
-	return s && *s ? strtoull(s, NULL, 10) : otherwise;
-}
 
 namespace
 {
+
+THREAD_LOCAL int current;
+THREAD_LOCAL cudaError_t last;
+THREAD_LOCAL cudaStream_t own[DEVICES_MOST]; /* cudaStreamPerThread; NULL: it has no work */
 
 cudaError_t result(cudaError_t error)
 {
@@ -149,178 +82,50 @@ uint64_t memory(void)
 	return standin_setting("COLLCTL_STANDIN_MEMORY", 1ull << 30);
 }
 
-int64_t now(void)
+/* With the lock held: the error of a device that has failed, which all its calls return. */
+cudaError_t failure(int device)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+	return m.devices[device].error;
 }
 
-/* ---- memory; with the lock held ---- */
+/* ---- copies ---- */
 
-region *region_of(const void *p)
+/* Part @part of [0, bytes): from *begin to *end. */
+void range(size_t bytes, unsigned part, unsigned parts, size_t *begin, size_t *end)
 {
-	auto at = m.regions.upper_bound((const uint8_t *)p);
-	if (at == m.regions.begin())
-		return NULL;
-	region *r = &(--at)->second;
-	return (const uint8_t *)p < r->p + r->bytes ? r : NULL;
+	*begin = bytes / parts * part;
+	*end = part + 1 == parts ? bytes : bytes / parts * (part + 1);
 }
 
-bool inside(const void *p, size_t bytes, int device)
+unsigned parts_of(size_t bytes)
 {
-	const region *r = region_of(p);
-	return r && r->device == device && bytes <= (size_t)(r->p + r->bytes - (const uint8_t *)p);
-}
-
-void use(region *r, int change)
-{
-	if (r->device == HOST)
-		return;
-	const bool was = r->users > 0;
-	r->users += change;
-	if (was != (r->users > 0) &&
-	    mprotect(r->p, r->bytes, was ? PROT_NONE : PROT_READ | PROT_WRITE) != 0)
-		abort();
-	if (r->users == 0)
-		m.unused.notify_all();
-}
-
-/* What an operation of @device reaches. */
-std::vector<region *> reached(int device, const std::vector<const void *> &uses)
-{
-	std::vector<region *> all;
-	for (const void *p : uses)
-		if (region *r = region_of(p))
-			all.push_back(r);
-	if (uses.empty())
-		for (auto &at : m.regions)
-			if (at.second.device == device ||
-			    (at.second.device != HOST &&
-			     m.devices[device].access[at.second.device]))
-				all.push_back(&at.second);
-	return all;
-}
-
-/* ---- streams ---- */
-
-/* Wait as long as a slow device would work. */
-void lag(Lock &lock, cudaStream_t s, const operation &o)
-{
-	const uint64_t rate = standin_setting("COLLCTL_STANDIN_RATE", 0);
-	int64_t until = now();
-	if (rate && o.bytes) {
-		int64_t &busy = m.devices[s->device].copies_until[o.direction];
-		until = (busy > until ? busy : until) +
-		        (int64_t)((double)o.bytes * 1e9 / (double)rate);
-		busy = until;
-	}
-	until += o.late;
-	for (int64_t left; (left = until - now()) > 0;)
-		s->more.wait_for(lock, std::chrono::nanoseconds(left));
-}
-
-/* A device has failed: nobody waits for it, and its streams do not wait. */
-void wake_all(void)
-{
-	for (cudaEvent_t event : m.events)
-		event->reached_more.notify_all();
-}
-
-void run(Lock &lock, cudaStream_t s, operation &o)
-{
-	device &d = m.devices[s->device];
-	if (o.step) {
-		o.step(lock);
-		return;
-	}
-	while (o.hangs)
-		s->more.wait(lock);
-	if (d.error != cudaSuccess)
-		return;
-	if (o.fails) {
-		d.error = cudaErrorLaunchFailure;
-		wake_all();
-		return;
-	}
-	const std::vector<region *> all = reached(s->device, o.uses);
-	for (region *r : all)
-		use(r, 1);
-	lock.unlock();
-	o.work();
-	lock.lock();
-	for (region *r : all)
-		use(r, -1);
-	lag(lock, s, o);
-}
-
-void stream_main(cudaStream_t s)
-{
-	Lock lock(m.lock);
-	for (;;) {
-		while (s->queue.empty() && !s->stop)
-			s->more.wait(lock);
-		if (s->queue.empty())
-			return;
-		operation o = std::move(s->queue.front());
-		s->queue.pop_front();
-		run(lock, s, o);
-	}
-}
-
-/* With the lock held. A stream's thread begins with its first operation; signals are for the
- * program's own threads. */
-void queue(cudaStream_t s, operation &&o)
-{
-	s->queue.push_back(std::move(o));
-	if (!s->thread) {
-		sigset_t all, before;
-		sigfillset(&all);
-		pthread_sigmask(SIG_SETMASK, &all, &before);
-		s->thread = new std::thread(stream_main, s);
-		pthread_sigmask(SIG_SETMASK, &before, NULL);
-	}
-	s->more.notify_all();
-}
-
-int64_t delay(void)
-{
-	const char *text = getenv("COLLCTL_STANDIN_DELAY");
-	const uint64_t us = text ? strtoull(text, NULL, 10) : 0;
-	const char *seed = text ? strchr(text, ',') : NULL;
-	if (m.dice == 0)
-		m.dice = seed ? strtoull(seed + 1, NULL, 10) : 1;
-	m.dice = m.dice * 6364136223846793005u + 1442695040888963407u;
-	return us ? (int64_t)((m.dice >> 33) % (us + 1)) * 1000 : 0;
-}
-
-/* Queue a copy or a kernel. */
-cudaError_t submit(Lock &, cudaStream_t s, operation &&o)
-{
-	if (m.devices[s->device].error != cudaSuccess)
-		return m.devices[s->device].error;
-	m.begun++;
-	o.fails = m.begun == standin_setting("COLLCTL_STANDIN_FAIL", 0);
-	o.hangs = m.begun == standin_setting("COLLCTL_STANDIN_HANG", 0);
-	o.late = delay();
-	queue(s, std::move(o));
-	return cudaSuccess;
+	return is_strict() && bytes >= PARTS_MOST ? 1 + (unsigned)draw(PARTS_MOST) : 1;
 }
 
 cudaError_t copy(void *dst, const void *src, size_t bytes, int to, int from, cudaStream_t s)
 {
 	Lock lock(m.lock);
 	operation o = {};
+	const bool pageable = (to == HOST && !region_of(dst)) || (from == HOST && !region_of(src));
 	if ((to != HOST && !inside(dst, bytes, to)) ||
 	    (from != HOST && !inside(src, bytes, from)) ||
 	    (to == HOST && region_of(dst) && !inside(dst, bytes, HOST)) ||
 	    (from == HOST && region_of(src) && !inside(src, bytes, HOST)))
 		return cudaErrorInvalidValue;
-	o.work = [=] { memmove(dst, src, bytes); };
+	o.work = [=](unsigned part, unsigned parts) {
+		size_t begin, end;
+		range(bytes, part, parts, &begin, &end);
+		memmove((char *)dst + begin, (const char *)src + begin, end - begin);
+	};
+	o.parts = parts_of(bytes);
 	o.uses = {dst, src};
 	o.bytes = to == HOST || from == HOST ? bytes : 0;
 	o.direction = to == HOST ? TO_HOST : TO_DEVICE;
-	return submit(lock, s, std::move(o));
+	const cudaError_t error = queue_work(s, std::move(o), true);
+	if (error != cudaSuccess || !pageable || !is_odd())
+		return error;
+	await_mark(lock, *mark_end(s));
+	return failure(s->device);
 }
 
 /* The device that has @p, or HOST. */
@@ -331,23 +136,31 @@ int place_of(const void *p)
 	return r ? r->device : HOST;
 }
 
+/* ---- memory ---- */
+
 /* With the lock held: does this allocation fail? */
 bool is_short(void)
 {
 	return ++m.allocations == standin_setting("COLLCTL_STANDIN_ALLOC_FAIL", 0);
 }
 
+/* Source: CUDA programming guide, "Implicit synchronization". */
 cudaError_t allocate(void **p, size_t bytes, int device)
 {
 	Lock lock(m.lock);
-	if (device != HOST && m.devices[device].error != cudaSuccess)
-		return m.devices[device].error;
+	if (is_odd())
+		await_device(lock, current);
+	if (cudaError_t error = failure(current))
+		return error;
 	if (is_short() || (device != HOST && bytes > memory() - m.devices[device].used))
 		return cudaErrorMemoryAllocation;
-	void *q = mmap(NULL, bytes, device == HOST ? PROT_READ | PROT_WRITE : PROT_NONE,
-	               MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	void *q = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (q == MAP_FAILED)
 		return cudaErrorMemoryAllocation;
+	if (is_strict()) /* not all: pages that exist make each operation slower */
+		memset(q, GARBAGE, bytes < GARBAGE_MOST ? bytes : GARBAGE_MOST);
+	if (device != HOST && mprotect(q, bytes, PROT_NONE) != 0)
+		abort();
 	if (device != HOST)
 		m.devices[device].used += bytes;
 	m.regions[(uint8_t *)q] = {(uint8_t *)q, bytes, device, 0};
@@ -355,37 +168,65 @@ cudaError_t allocate(void **p, size_t bytes, int device)
 	return cudaSuccess;
 }
 
-/* As CUDA's, it waits for the operations that use the memory. */
-cudaError_t release(void *p, bool host, bool unmap)
+/* The memory that begins at @p, on a device or not. NULL: there is none. */
+region *begins_at(const void *p, bool host)
+{
+	auto at = m.regions.find((const uint8_t *)p);
+	return at != m.regions.end() && (at->second.device == HOST) == host ? &at->second : NULL;
+}
+
+/* Nothing that is queued may name the memory. */
+void forget(Lock &lock, region *r)
+{
+	if (is_named(r))
+		undefined("memory is released that a copy uses");
+	await_users(lock, r);
+	m.regions.erase(r->p);
+}
+
+cudaError_t release(void *p)
 {
 	Lock lock(m.lock);
-	auto at = m.regions.find((uint8_t *)p);
-	if (at == m.regions.end() || (at->second.device == HOST) != host)
+	region *r = begins_at(p, false);
+	if (!r)
 		return cudaErrorInvalidValue;
-	region *r = &at->second;
-	while (r->users > 0)
-		m.unused.wait(lock);
-	if (r->device != HOST)
-		m.devices[r->device].used -= r->bytes;
+	const int device = r->device;
+	await_device(lock, device);
+	if (cudaError_t error = failure(device))
+		return error;
+	const size_t bytes = r->bytes;
+	m.devices[device].used -= bytes;
+	forget(lock, r);
+	munmap(p, bytes);
+	return cudaSuccess;
+}
+
+cudaError_t release_host(void *p, bool unmap)
+{
+	Lock lock(m.lock);
+	region *r = begins_at(p, true);
+	if (!r)
+		return cudaErrorInvalidValue;
+	if (!is_odd())
+		await_device(lock, HOST);
+	if (cudaError_t error = failure(current))
+		return error;
+	const size_t bytes = r->bytes;
+	forget(lock, r);
 	if (unmap)
-		munmap(r->p, r->bytes);
-	m.regions.erase(at);
+		munmap(p, bytes);
 	return cudaSuccess;
 }
 
 } // namespace
 
-static bool is_fine(int device)
-{
-	return m.devices[device].error == cudaSuccess;
-}
-
 cudaError_t standin_launch(cudaStream_t stream, std::function<void()> work)
 {
 	Lock lock(m.lock);
 	operation o = {};
-	o.work = std::move(work);
-	return submit(lock, stream, std::move(o));
+	o.work = [=](unsigned, unsigned) { work(); };
+	o.parts = 1;
+	return queue_work(stream, std::move(o), true);
 }
 
 void standin_kernels_meet(bool meet)
@@ -393,6 +234,11 @@ void standin_kernels_meet(bool meet)
 	Lock lock(m.lock);
 	m.kernels_meet = meet;
 }
+
+struct CUevent_st {
+	std::shared_ptr<mark> recorded; /* NULL: never */
+	int device;
+};
 
 /* ---- errors and devices ---- */
 
@@ -455,7 +301,8 @@ cudaError_t cudaSetDevice(int device)
 	if (device < 0 || device >= devices())
 		return result(cudaErrorInvalidDevice);
 	current = device;
-	return cudaSuccess;
+	Lock lock(m.lock);
+	return result(failure(device));
 }
 
 cudaError_t cudaGetDevice(int *device)
@@ -509,6 +356,8 @@ cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
 {
 	Lock lock(m.lock);
 	bool &access = m.devices[current].access[peer];
+	if (cudaError_t error = failure(current))
+		return result(error);
 	if (flags || peer == current || !standin_setting("COLLCTL_STANDIN_PEERS", 0))
 		return result(cudaErrorPeerAccessUnsupported);
 	if (access)
@@ -524,7 +373,7 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *total)
 	Lock lock(m.lock);
 	*total = memory();
 	*left = *total - m.devices[current].used;
-	return cudaSuccess;
+	return result(failure(current));
 }
 
 cudaError_t cudaMalloc(void **p, size_t bytes)
@@ -534,7 +383,7 @@ cudaError_t cudaMalloc(void **p, size_t bytes)
 
 cudaError_t cudaFree(void *p)
 {
-	return result(release(p, false, true));
+	return result(release(p));
 }
 
 cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
@@ -545,12 +394,16 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags)
 
 cudaError_t cudaFreeHost(void *p)
 {
-	return result(release(p, true, true));
+	return result(release_host(p, true));
 }
 
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
 {
 	Lock lock(m.lock);
+	if (is_odd())
+		await_device(lock, current);
+	if (cudaError_t error = failure(current))
+		return result(error);
 	if (flags != cudaHostRegisterPortable || region_of(p))
 		return result(cudaErrorInvalidValue);
 	if (getenv("COLLCTL_STANDIN_REGISTER"))
@@ -563,7 +416,7 @@ cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags)
 
 cudaError_t cudaHostUnregister(void *p)
 {
-	return result(release(p, true, false));
+	return result(release_host(p, false));
 }
 
 cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *at, const void *p)
@@ -582,119 +435,89 @@ cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *at, const voi
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
 {
-	*stream = new CUstream_st();
-	(*stream)->device = current;
+	Lock lock(m.lock);
+	if (cudaError_t error = failure(current))
+		return result(error);
+	*stream = stream_make(current);
 	return cudaSuccess;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream)
 {
-	{
-		Lock lock(m.lock);
-		stream->stop = true;
-		stream->more.notify_all();
-	}
-	if (stream->thread)
-		stream->thread->join();
-	delete stream->thread;
-	delete stream;
-	return cudaSuccess;
+	Lock lock(m.lock);
+	const int device = stream->device;
+	stream_end(lock, stream);
+	return result(failure(device));
 }
 
-/* Of cudaStreamPerThread, whose operations are complete when the call returns. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
-	cudaEvent_t end;
-	if (stream == cudaStreamPerThread)
-		return cudaSuccess;
-	cudaError_t error = cudaEventCreateWithFlags(&end, cudaEventDisableTiming);
-	if (error != cudaSuccess)
-		return error;
-	error = cudaEventRecord(end, stream);
-	if (error == cudaSuccess)
-		error = cudaEventSynchronize(end);
-	cudaEventDestroy(end);
-	return error;
+	Lock lock(m.lock);
+	cudaStream_t s = stream == cudaStreamPerThread ? own[current] : stream;
+	const int device = s ? s->device : current;
+	if (s)
+		await_mark(lock, *mark_end(s));
+	if (s && s == own[device]) {
+		own[device] = NULL;
+		stream_end(lock, s);
+	}
+	return result(failure(device));
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned)
 {
 	Lock lock(m.lock);
+	if (cudaError_t error = failure(current))
+		return result(error);
 	*event = new CUevent_st();
 	(*event)->device = current;
-	m.events.insert(*event);
 	return cudaSuccess;
-}
-
-static void forget(cudaEvent_t event)
-{
-	if (--event->pending > 0 || !event->destroyed)
-		return;
-	m.events.erase(event);
-	delete event;
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
 {
 	Lock lock(m.lock);
-	event->destroyed = true;
-	event->pending++;
-	forget(event);
-	return cudaSuccess;
+	const int device = event->device;
+	delete event;
+	return result(failure(device));
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 {
 	Lock lock(m.lock);
-	operation o = {};
 	if (stream->device != event->device)
 		return result(cudaErrorInvalidValue);
-	if (m.devices[stream->device].error != cudaSuccess)
-		return result(m.devices[stream->device].error);
-	const uint64_t number = ++event->recorded;
-	event->pending++;
-	o.step = [=](Lock &) {
-		event->reached = number;
-		event->reached_more.notify_all();
-		forget(event);
-	};
-	queue(stream, std::move(o));
+	if (cudaError_t error = failure(stream->device))
+		return result(error);
+	event->recorded = mark_end(stream);
 	return cudaSuccess;
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned)
 {
 	Lock lock(m.lock);
-	const uint64_t number = event->recorded;
-	operation o = {};
-	if (m.devices[stream->device].error != cudaSuccess)
-		return result(m.devices[stream->device].error);
-	event->pending++;
-	o.step = [=](Lock &held) {
-		while (event->reached < number && is_fine(event->device) && is_fine(stream->device))
-			event->reached_more.wait(held);
-		forget(event);
-	};
-	queue(stream, std::move(o));
+	if (cudaError_t error = failure(stream->device))
+		return result(error);
+	follow(stream, event->recorded);
 	return cudaSuccess;
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event)
 {
 	Lock lock(m.lock);
-	const uint64_t number = event->recorded;
-	while (event->reached < number && is_fine(event->device))
-		event->reached_more.wait(lock);
-	return result(m.devices[event->device].error);
+	const int device = event->device;
+	const std::shared_ptr<mark> recorded = event->recorded;
+	if (recorded)
+		await_mark(lock, *recorded);
+	return result(failure(device));
 }
 
 cudaError_t cudaEventQuery(cudaEvent_t event)
 {
 	Lock lock(m.lock);
-	const cudaError_t error = m.devices[event->device].error;
-	return error != cudaSuccess               ? result(error)
-	       : event->reached < event->recorded ? cudaErrorNotReady
-	                                          : cudaSuccess;
+	if (cudaError_t error = failure(event->device))
+		return result(error);
+	return event->recorded && !event->recorded->reached ? cudaErrorNotReady : cudaSuccess;
 }
 
 /* ---- copies and kernels ---- */
@@ -705,16 +528,18 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
 	region *r = region_of(p);
 	if (!r || (bytes && !inside(p, bytes, r->device)))
 		return result(cudaErrorInvalidValue);
-	if (stream != cudaStreamPerThread) {
-		operation o = {};
-		o.work = [=] { memset(p, value, bytes); };
-		o.uses = {p};
-		return result(submit(lock, stream, std::move(o)));
-	}
-	use(r, 1);
-	memset(p, value, bytes);
-	use(r, -1);
-	return cudaSuccess;
+	const bool counts = stream != cudaStreamPerThread;
+	if (!counts && !own[current])
+		own[current] = stream_make(current);
+	operation o = {};
+	o.work = [=](unsigned part, unsigned parts) {
+		size_t begin, end;
+		range(bytes, part, parts, &begin, &end);
+		memset((char *)p + begin, value, end - begin);
+	};
+	o.parts = parts_of(bytes);
+	o.uses = {p};
+	return result(queue_work(counts ? stream : own[current], std::move(o), counts));
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
@@ -753,19 +578,21 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void
 	const struct host_kernel *k = (const struct host_kernel *)kernel;
 	if (current != stream->device)
 		return result(cudaErrorInvalidValue);
-	{
-		Lock lock(m.lock);
-		if (m.devices[current].kernels.insert(kernel).second && m.kernels_meet)
-			return result(cudaErrorLaunchFailure);
-	}
-	const uint64_t all = (uint64_t)blocks.x * threads.x;
-	const uint64_t n = all < KERNEL_THREADS ? all : KERNEL_THREADS;
 	const uint8_t *first = (const uint8_t *)args[0];
 	const std::vector<uint64_t> copy((const uint64_t *)first,
 	                                 (const uint64_t *)(first + k->bytes));
-	return result(standin_launch(stream, [=] {
-		for (uint64_t thread = 0; thread < n; thread++)
+	const uint64_t all = (uint64_t)blocks.x * threads.x;
+	Lock lock(m.lock);
+	if (m.devices[current].kernels.insert(kernel).second && m.kernels_meet)
+		return result(cudaErrorLaunchFailure);
+	uint64_t n = is_strict() ? 1 + draw(THREADS_MOST) : KERNEL_THREADS;
+	n = all < n ? all : n;
+	operation o = {};
+	o.work = [=](unsigned part, unsigned parts) {
+		for (uint64_t thread = part; thread < n; thread += parts)
 			k->run(copy.data(), thread, n);
-	}));
+	};
+	o.parts = is_strict() ? (unsigned)n : 1;
+	return result(queue_work(stream, std::move(o), true));
 }
 }

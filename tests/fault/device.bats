@@ -187,8 +187,25 @@ each_in_turn() {
 @test "62: the k-th never completes: the end of --timeout names rank, device and step" {
 	local k
 	for k in 1 4 7; do
-		TIMEOUT=2s job 9 'rank 1: no progress for ' "COLLCTL_STANDIN_HANG=$k"
+		# Allocations and releases wait for the device, too, in some orders.
+		TIMEOUT=2s job 9 'rank 1: no progress for ' "COLLCTL_STANDIN_HANG=$k" "COLLCTL_STANDIN_DELAY=200,$k"
 		grep -q 'device cuda:[01] has not completed step [0-9]* of .*(.* of [0-9]* elements)' 1.err || fail "$(cat 0.err 1.err)"
+	done
+}
+
+@test "62: a stream waits for ever for a device that has failed: the end of --timeout names device and step" {
+	local seed
+	for seed in 1 2 3; do
+		# The third copy is that of the second device to the host. If it fails before the rest has begun: 11.
+		run --separate-stderr env COLLCTL_STANDIN_FAIL=3,hang "COLLCTL_STANDIN_DELAY=100000,$seed" "$COLLCTL" allreduce -n 1 --no-sync \
+			--timeout 2s --device cuda:0,1 in.0.npy in.1.npy -o out.0.npy
+		case $status in
+		9) [[ $stderr == *': device cuda:0 has not completed step '*' (local-reduce of 30000 elements)'* ]] || fail "$stderr" ;;
+		11) [[ $stderr == *'GPU 1'*'launch failed (stand-in)'* ]] || fail "$stderr" ;;
+		*) fail "exit code $status: $stderr" ;;
+		esac
+		cmp in.0.npy out.0.npy
+		assert_only_files hosts in.0.npy in.1.npy job.key out.0.npy out.1.npy
 	done
 }
 
@@ -248,27 +265,38 @@ each_in_turn() {
 	cmp in.0.npy out.1.npy
 }
 
-@test "a program that calls the library has no thread more after a job with devices, also one that failed" {
-	no_sanitizers "a program without them cannot load the library"
-	use_nccl
-	cat >threads.py <<-'PY'
+# library_program FILE: what comes from stdin, after a function job(device, path, inputs...) that runs a job by the library
+library_program() {
+	cat - >"$1.rest"
+	cat >"$1" - "$1.rest" <<-'PY'
 		import ctypes, os, sys
 		lib = ctypes.CDLL(os.environ["COLLCTL_LIBRARY"])
 		lib.collctl_new.restype = lib.collctl_message.restype = ctypes.c_void_p
 		for name in ("set", "input", "output", "run", "free"):
 		    getattr(lib, "collctl_" + name).argtypes = [ctypes.c_void_p] + [ctypes.c_char_p] * {"set": 2, "input": 1, "output": 1}.get(name, 0)
+		def job(device, path, *inputs):
+		    job = lib.collctl_new(b"allreduce")
+		    for name, value in (("size", "1"), ("device", device), ("device-path", path), ("timeout", "2s")):
+		        assert lib.collctl_set(job, name.encode(), value.encode()) == 0
+		    for name in inputs:
+		        assert lib.collctl_input(job, name.encode()) == 0
+		    assert lib.collctl_output(job, b"out.0.npy") == 0
+		    code = lib.collctl_run(job)
+		    lib.collctl_free(job)
+		    return code
+	PY
+	rm "$1.rest"
+	export COLLCTL_LIBRARY=${COLLCTL%/*}/libcollctl.so.0
+}
+
+@test "a program that calls the library has no thread more after a job with devices, also one that failed" {
+	no_sanitizers "a program without them cannot load the library"
+	use_nccl
+	library_program threads.py <<-'PY'
 		before = os.listdir("/proc/self/task")
-		job = lib.collctl_new(b"allreduce")
-		for name, value in ((b"size", b"1"), (b"device", b"cuda:0,1"), (b"device-path", sys.argv[1].encode()), (b"timeout", b"2s")):
-		    assert lib.collctl_set(job, name, value) == 0
-		for name in (b"in.0.npy", b"in.1.npy"):
-		    assert lib.collctl_input(job, name) == 0
-		assert lib.collctl_output(job, b"out.0.npy") == 0
-		code = lib.collctl_run(job)
-		lib.collctl_free(job)
+		code = job("cuda:0,1", sys.argv[1], "in.0.npy", "in.1.npy")
 		print(code, sorted(os.listdir("/proc/self/task")) == sorted(before))
 	PY
-	export COLLCTL_LIBRARY=${COLLCTL%/*}/libcollctl.so.0
 	assert_equal "$("$PYTHON" threads.py auto)" '0 True'
 	assert_equal "$("$PYTHON" threads.py nccl)" '0 True'
 	assert_equal "$(COLLCTL_STANDIN_FAIL=3 "$PYTHON" threads.py auto)" '11 True'
@@ -276,4 +304,14 @@ each_in_turn() {
 	assert_equal "$(COLLCTL_STANDIN_NCCL=fail=2 "$PYTHON" threads.py nccl)" '11 True'
 	assert_equal "$(COLLCTL_STANDIN_NCCL=hang=2 "$PYTHON" threads.py nccl)" '9 True'
 	assert_equal "$(COLLCTL_STANDIN_NCCL=hang "$PYTHON" threads.py nccl)" '11 True'
+}
+
+@test "a device that has failed stays failed for the process; the others serve its next job" {
+	no_sanitizers "a program without them cannot load the library"
+	library_program again.py <<-'PY'
+		print(*(job(device, "auto", "in.0.npy") for device in ("cuda:0", "cuda:0", "cuda:1")))
+	PY
+	assert_equal "$(COLLCTL_STANDIN_FAIL=1 "$PYTHON" again.py 2>err)" '11 11 0'
+	"$COLLCTL" allreduce -q -n 1 --no-sync in.0.npy -o want.npy
+	cmp want.npy out.0.npy
 }

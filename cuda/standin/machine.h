@@ -1,0 +1,146 @@
+/*
+ * The stand-in's devices: their memory, and streams that do work on it in an order that the seed
+ * draws from those that CUDA permits. runtime.cc lists the variables. All is guarded by the lock
+ * of the machine.
+ */
+#ifndef COLLCTL_CUDA_STANDIN_MACHINE_H
+#define COLLCTL_CUDA_STANDIN_MACHINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "cuda/standin/standin.h"
+
+#define DEVICES_MOST 8
+#define HOST         (-1)
+
+typedef std::unique_lock<std::mutex> Lock;
+
+/* Memory of a device, or pinned host memory. */
+struct region {
+	uint8_t *p;
+	size_t bytes;
+	int device; /* HOST */
+	int users;  /* operations that run on it */
+};
+
+/* A place in a stream, of which an event tells whether the stream has reached it. */
+struct mark {
+	std::condition_variable changed;
+	int device;
+	bool reached;
+};
+
+enum direction { TO_DEVICE, TO_HOST, DIRECTIONS };
+
+struct operation {
+	/* With the lock held, a step of the stream itself; or work on memory, in @parts, in any
+	 * order, without the lock. */
+	std::function<void(Lock &)> step;
+	std::function<void(unsigned part, unsigned parts)> work;
+	unsigned parts;
+	std::vector<const void *> uses; /* memory of a copy; none: all that a kernel reaches */
+	size_t bytes;                   /* that occupy the device's copies in @direction */
+	enum direction direction;
+
+	/* Filled when it is queued. */
+	uint64_t serial;
+	unsigned stops; /* the part before which it fails or hangs */
+	bool fails, hangs;
+	std::vector<unsigned> order; /* of the parts */
+	std::vector<int64_t> pauses; /* ns, before each part and at the end */
+	std::vector<bool> is_region; /* by uses: it was in a region */
+};
+
+struct CUstream_st {
+	int device;
+	unsigned slow;       /* its pauses are that many quarters of the longest */
+	unsigned connection; /* see begin_turn */
+	std::thread *thread; /* NULL: nothing has been queued */
+	std::condition_variable more;
+	std::deque<operation> queue;
+	bool busy, stop, stuck, orphan;
+};
+
+struct device {
+	uint64_t used;
+	bool access[DEVICES_MOST];        /* to the memory of other devices */
+	cudaError_t error;                /* once it has failed */
+	int64_t copies_until[DIRECTIONS]; /* ns: its copies occupy it until then */
+	std::set<const void *> kernels;   /* that are loaded */
+	unsigned streams;                 /* ever made */
+	std::map<unsigned, std::deque<uint64_t>> connections;
+};
+
+/* What is queued or runs. */
+struct queued {
+	int device;
+	std::vector<const void *> uses;
+};
+
+struct machine {
+	std::mutex lock;
+	std::condition_variable ended; /* an operation, or a part of one */
+	std::map<const uint8_t *, region> regions;
+	std::map<uint64_t, queued> pending; /* by serial, the order in which they were queued */
+	std::set<mark *> marks;             /* that have not been reached */
+	device devices[DEVICES_MOST];
+	uint64_t serial, dice;
+	int64_t late; /* ns: the longest that an operation of a usual stream pauses; 0: all is done
+	                 in the order of the threads */
+	unsigned long long begun, allocations;
+	bool kernels_meet;
+};
+
+extern machine &m;
+
+/* ---- with the lock held ---- */
+
+/* A number below @n. */
+uint64_t draw(uint64_t n);
+/* Do devices do what CUDA permits, not only what is usual? Then, one time in two. */
+bool is_strict(void);
+bool is_odd(void);
+
+/* The region that has @p. NULL: other host memory. */
+region *region_of(const void *p);
+bool inside(const void *p, size_t bytes, int device);
+/* Open the region for an operation, or close it: @change is 1 or -1. */
+void use(region *r, int change);
+
+/* Queue a step of the stream. */
+void queue_step(cudaStream_t s, std::function<void(Lock &)> step);
+/* Queue a copy or a kernel; @counts: for COLLCTL_STANDIN_FAIL and HANG. */
+cudaError_t queue_work(cudaStream_t s, operation &&o, bool counts);
+/* The end of what the stream has been given. */
+std::shared_ptr<mark> mark_end(cudaStream_t s);
+/* Wait until the mark is reached, or its device has failed. */
+void await_mark(Lock &, mark &);
+/* Make @s wait for the mark, if it is one. */
+void follow(cudaStream_t s, std::shared_ptr<mark> mark);
+
+/* Wait until all is done that has been queued on the device (HOST: on any), unless it fails. */
+void await_device(Lock &, int device);
+/* Wait until no part of an operation runs on the memory. */
+void await_users(Lock &, const region *r);
+/* Does something that is queued on a device that works name the memory? */
+bool is_named(const region *r);
+
+cudaStream_t stream_make(int device);
+/* It returns at once if the device still works for the stream. */
+void stream_end(Lock &, cudaStream_t s);
+
+/* End the process: the caller has done what CUDA does not define. */
+[[noreturn]] void undefined(const char *what);
+
+#endif

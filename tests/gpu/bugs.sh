@@ -1,0 +1,115 @@
+#!/usr/bin/env bash
+# Is each bug that bugs/*.patch plants in the plug-in found over the stand-in, and by which seed? `make standin-bugs` builds them.
+#
+#   tests/gpu/bugs.sh [--seed N] [--seeds N] [NAME...]
+#
+# Prints TAP. SEEDS is at most how many seeds a bug may stay unseen. With each seed, the jobs below run over the stand-in, whose
+# devices draw from it what they do in which order. First they run without a bug, with the same seeds: all must be right. A job that
+# goes wrong, also by a crash or without an end, finds the bug.
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+build=$(realpath "${BUILD:-build}") seed=1 seeds=10
+while [[ ${1-} == --* ]]; do
+	case $1 in
+	--seed) seed=$2 ;;
+	--seeds) seeds=$2 ;;
+	*)
+		echo "tests/gpu/bugs.sh: no option '$1'" >&2
+		exit 2
+		;;
+	esac
+	shift 2
+done
+names=("$@")
+if ((${#names[@]} == 0)); then
+	for patch in tests/gpu/bugs/*.patch; do
+		name=${patch##*/}
+		names+=("${name%.patch}")
+	done
+fi
+while read -r name; do unset "$name"; done < <(compgen -e COLLCTL_ || true)
+export LC_ALL=C
+ulimit -c 0
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/collctl-bugs.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+random() { head -c "$2" /dev/zero | openssl enc -aes-256-ctr -pass "pass:$1" -nosalt -pbkdf2; }
+for i in 0 1 2 3; do random "$i" 1500000 >"in.$i.raw"; done
+common=(--no-sync --insecure -q --format raw --dtype i32 --timeout 30s)
+"$build/collctl" allreduce -n 1 "${common[@]}" in.0.raw in.1.raw in.2.raw -o want.one
+for i in 0 1 2; do head -c 40000 "in.$i.raw" >"few.$i.raw"; done
+"$build/collctl" allreduce -n 1 "${common[@]}" few.0.raw few.1.raw few.2.raw -o want.few
+"$build/collctl" run -n 2 -- allreduce "${common[@]}" 'in.{rank}.raw' in.2.raw in.3.raw -o 'want.{rank}'
+
+# collective VARIABLE=VALUE... -- WORDS...: a job over the stand-in. Its exit code is in $code.
+collective() {
+	local env=()
+	while [[ $1 != -- ]]; do
+		env+=("$1")
+		shift
+	done
+	shift
+	rm -f out.*
+	code=0
+	# A job that outlasts its --timeout has gone wrong, too.
+	{ timeout -k 1 60 env COLLCTL_PLUGIN_PATH="$plugin" COLLCTL_STANDIN_DEVICES=3 COLLCTL_NCCL_PATH="${right%.so}-nccl.so" \
+		"${env[@]}" "$build/collctl" "$@" >said 2>&1 || code=$?; } 2>/dev/null
+}
+
+# is_right CODE FILE WANT: did the job end with CODE, and is the output that one? Sets $why.
+is_right() {
+	why=''
+	if ((code != $1)); then
+		why="exit code $code: $(tail -n 1 said)"
+	elif (($1 == 0)) && ! cmp -s "$2" "$3"; then
+		why='wrong bits'
+	elif (($1)) && [[ -e $2 ]]; then
+		why='an output of a job that failed'
+	fi
+	[[ -z $why ]]
+}
+
+# jobs PLUGIN SEED: 1: a job has gone wrong: $why
+jobs() {
+	plugin=$1
+	local devices=cuda:0,1,2 late=COLLCTL_STANDIN_DELAY=400,$2 k=$((1 + $2 % 9)) want=11
+	local one=(allreduce -n 1 --device "$devices" "${common[@]}")
+	collective "$late" -- "${one[@]}" --memory 1M in.0.raw in.1.raw in.2.raw -o out.one
+	is_right 0 out.one want.one || return
+	collective "$late" COLLCTL_STANDIN_PEERS=1 CUDA_DEVICE_MAX_CONNECTIONS=$((1 + $2 % 3)) -- \
+		run -n 2 -- allreduce --device "$devices" --memory 2M "${common[@]}" 'in.{rank}.raw' in.2.raw in.3.raw -o 'out.{rank}'
+	is_right 0 out.0 want.0 && is_right 0 out.1 want.1 || return
+	collective "$late" COLLCTL_STANDIN_PEERS=$(($2 % 2)) -- "${one[@]}" --device-path nccl in.0.raw in.1.raw in.2.raw -o out.one
+	is_right 0 out.one want.one || return
+	collective "$late" COLLCTL_STANDIN_FAIL=$k -- "${one[@]}" few.0.raw few.1.raw few.2.raw -o out.few
+	((code)) || want=0 # the job has fewer copies and kernels
+	is_right $want out.few want.few || return
+}
+
+right=$build/collctl-standin.so
+rc=0
+echo "1..$((1 + ${#names[@]}))"
+for ((s = seed; s < seed + seeds; s++)); do
+	jobs "$right" "$s" || {
+		echo "not ok 1 without a bug: seed $s: $why"
+		sed 's/^/# /' said
+		exit 1
+	}
+done
+echo "ok 1 without a bug $seeds seeds are right"
+n=1
+for name in "${names[@]}"; do
+	n=$((n + 1))
+	for ((s = seed; s < seed + seeds; s++)); do
+		jobs "$build/standin/bugs/$name/collctl-standin.so" "$s" || break
+	done
+	if ((s < seed + seeds)); then
+		echo "ok $n $name is found: seed $s: $why"
+	else
+		echo "not ok $n $name is not found with $seeds seeds"
+		rc=1
+	fi
+done
+exit "$rc"
