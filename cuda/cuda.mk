@@ -30,7 +30,7 @@ else ifeq ($(shell command -v $(CUDA_CXX) 2>/dev/null),)
 CUDA_LACKS = $(NVCC) needs $(CUDA_CXX)
 endif
 
-.PHONY: cuda-deps cuda-tools cuda-missing gpu-tests check-gpu bench-gpu
+.PHONY: cuda-deps cuda-tools cuda-missing gpu-tests check-gpu bench-gpu gpu-first-run
 # PyPI has no nvcc of CUDA 12: nvidia-cuda-nvcc-cu12 contains its assembler alone.
 cuda-deps:
 	$(if $(filter 12%,$(CUDA)),@echo 'PyPI has the compiler of CUDA 13 alone; Debian 13 has that of 12.4 (apt install nvidia-cuda-toolkit); NVCC= names one'; exit 1)
@@ -103,7 +103,7 @@ $(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
 
-gpu-tests: $(BUILD)/gpu/check $(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
+gpu-tests: $(BUILD)/gpu/check $(BUILD)/gpu/bench $(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
 # What needs a GPU says in a line that there is none, and ends with 77.
 check-gpu: all gpu-tests $(filter $(STANDIN),$(CUDA_PLUGIN))
 	$(if $(CUDA_LACKS),,-@$(MAKE) -s cuda-tools)
@@ -112,6 +112,9 @@ check-gpu: all gpu-tests $(filter $(STANDIN),$(CUDA_PLUGIN))
 	$(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
 	$(NCCL_ENV) tests/gpu/jobs.sh $(BUILD)/collctl $(CUDA_PLUGIN) || [ $$? = 77 ]
 	PATH="$$PATH:$(dir $(NVCC))" tests/gpu/sanitize.sh $(BUILD)/collctl $(BUILD)/gpu/check $(CUDA_PLUGIN) || [ $$? = 77 ]
+# The first minutes with a GPU: tests/gpu/first-run.sh. $(BUILD) may be carried to a machine that has one.
+gpu-first-run: all gpu-tests $(filter $(STANDIN),$(CUDA_PLUGIN))
+	COLLCTL=$(BUILD)/collctl PYTHON=$(PYTHON) tests/gpu/first-run.sh --plugin $(CUDA_PLUGIN) $(if $(filter $(STANDIN),$(CUDA_PLUGIN)),--small) || [ $$? = 77 ]
 bench-gpu: all $(BUILD)/gpu/bench $(filter $(STANDIN),$(CUDA_PLUGIN))
 	$(BUILD)/gpu/bench $(CUDA_PLUGIN) || [ $$? = 77 ]
 	COLLCTL=$(BUILD)/collctl $(PYTHON) tests/bench/gpu.py --plugin $(CUDA_PLUGIN) || [ $$? = 77 ]

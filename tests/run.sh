@@ -409,6 +409,7 @@ if runs commands faults units && build gcc build "$goals"; then
 		later gpu/runtime 600 one bash -c check_runtime
 		later gpu/elements 600 one bash -c check_elements
 		later gpu/check 1200 one build/gpu/check build/collctl-cuda.so
+		later gpu/first-run 1800 tap env COLLCTL="$PWD/build/collctl" BATS_TEST_TIMEOUT=1200 bats --tap tests/gpu/first_run.bats
 		((product)) || later cli/torch_real 1800 tap env COLLCTL="$PWD/build/collctl" BATS_TEST_TIMEOUT=600 \
 			"${fixed[@]}" bats --tap tests/cli/torch_real.bats
 		later arm64 1800 tap env COLLCTL="$PWD/build/collctl" tests/arm64.sh

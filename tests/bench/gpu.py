@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
 """Whole jobs on devices: how well their parts overlap, and torch doing the same from the same files.
 
-  tests/bench/gpu.py [--plugin FILE] [--mib 1024] [--ranks 2] [--rounds 5] [--only overlap|torch]
+  tests/bench/gpu.py [--plugin FILE] [--mib 1024] [--ranks 2] [--rounds 5] [--only overlap|torch] [--result FILE]
 
-overlap: an allreduce by each of the rows cuda_*, over its longest part, which is measured in the same
+overlap: an allreduce by each of the rows cuda_*, its run phase over its longest part, which is measured in the same
 rounds: reading the inputs, writing the outputs (dd), the host's algorithm in memory (bench), and the
 copies. A device's link carries the input and the sum to it and both from it, at the same time, so
 twice the array in each direction, for each rank of the device, at the rate that bench measures. The
-target is a job of at most 1.15 times its longest part. What does not overlap by its row (cuda_ring,
+target is a run phase of at most 1.15 times its longest part. What does not overlap by its row (cuda_ring,
 cuda_halving_doubling) has no target: in one window it takes about twice the longest part, in several
 windows these overlap. The start is the same job of few bytes; nothing overlaps it.
 
 torch: two inputs a rank, added on the device, reduced, written as .npy: --device cuda against torch.distributed
 with gloo and, where each rank has a device of its own, NCCL. The whole command, and what comes
 after the start of both (torch is imported, processes and devices are ready).
+
+--result: FILE gets the figures of the last part, as JSON.
 
 All runs alternate, A B A B ..., after a round that is not counted and whose results are checked; medians.
 Inputs are in the page cache, outputs are not synced. Exit code 77: the plug-in has no device, or
@@ -157,12 +159,15 @@ def overlap(folder, a):
     print(f"\noverlap: {a.mib} MiB of f32 a rank")
     for name in (*parts, "the start"):
         print(f"  {name:34}{t[name]['time']:8.3f} s")
-    print(f"  {'row':34}{'job':>8}  {'run':>8}  {'longest':>8}  {'job/longest':>11}")
+    print(f"  {'row':34}{'job':>8}  {'run':>8}  {'longest':>8}  {'run/longest':>11}")
+    rows = []
     for row, host, most in ROWS:
         longest = max(t[p]["time"] for p in parts if not p.endswith(" in memory") or p == f"{host} in memory")
-        ratio = t[row]["time"] / longest
+        ratio = t[row]["run"] / longest # the rest of the job is its start and its end
         met = "" if most is None else f"  <= {most}: {'yes' if ratio <= most else 'NO'}"
         print(f"  {row:34}{t[row]['time']:8.3f}  {t[row]['run']:8.3f}  {longest:8.3f}  {ratio:11.2f}{met}")
+        rows.append({"row": row, "job": t[row]["time"], "run": t[row]["run"], "longest": longest, "ratio": ratio, "most": most})
+    return {"mib": a.mib, "ranks": a.ranks, "parts": {name: t[name]["time"] for name in (*parts, "the start")}, "rows": rows}
 
 
 # ---- torch ----
@@ -189,11 +194,11 @@ def torch(folder, a):
     done = subprocess.run([sys.executable, "-c", ask], capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"\ntorch: skipped: {sys.executable} has no torch ({done.stderr.strip().splitlines()[-1]}); make PYTHON= names another Python")
-        return
+        return None
     version, devices, has_nccl = done.stdout.split()
     if a.torch_device == "cuda" and devices == "0":
         print(f"\ntorch: skipped: torch {version} sees no GPU")
-        return
+        return None
     inputs = [f"in.{{rank}}.{k}.npy" for k in range(2)]
     for r in range(a.ranks):
         for k in range(2):
@@ -211,12 +216,15 @@ def torch(folder, a):
                lambda name: check(folder, a, "out" if name == "collctl" else "peer", a.ranks * (2 * a.ranks - 1)))
     print(f"\ntorch {version} on {a.torch_device}: two inputs of {a.mib} MiB of f32 a rank")
     print(f"  {'peer':24}{'collctl':>10}{'torch':>10}{'ratio':>8}")
+    rows = []
     for name in list(cases)[1:]:
         for part, words in (("whole", "whole command"), ("after", "after the start")):
             mine, theirs = t["collctl"][part], t[name][part]
             print(f"  {name + ', ' + words:24}{mine:8.3f} s{theirs:8.3f} s{mine / theirs:8.2f}")
+            rows.append({"peer": name, "part": words, "collctl": mine, "torch": theirs})
     if not nccl:
         print("  nccl: skipped: it needs a device for each rank")
+    return {"version": version, "mib": a.mib, "rows": rows}
 
 
 def main():
@@ -226,6 +234,7 @@ def main():
     p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--rounds", type=int, default=5)
     p.add_argument("--only", choices=("overlap", "torch"))
+    p.add_argument("--result", help="a file for the figures of the last part")
     p.add_argument("--torch-device", choices=("cuda", "cpu"), default="cuda", help="cpu: to test this script")
     p.add_argument("--folder", help="for the files (default: the one for temporary files)")
     a = p.parse_args()
@@ -250,7 +259,10 @@ def main():
     for part in (overlap, torch):
         if a.only in (None, part.__name__):
             with tempfile.TemporaryDirectory(prefix="collctl-bench.", dir=a.folder) as folder:
-                part(folder, a)
+                found = part(folder, a)
+            if a.result and found:
+                with open(a.result, "w", encoding="utf8") as f:
+                    json.dump(found, f)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,13 @@
 /*
  * The speed of a plug-in on GPU 0: folds of 2, 4 and 8 buffers beside the device's own copies, and
- * copies from and to the host beside plain ones of the driver. Usage: bench PLUGIN. Exit code 77:
- * there is no plug-in, driver or GPU.
+ * copies from and to the host beside plain ones of the driver, or over the stand-in, which has no
+ * driver, beside its own. A time is that of many tasks, submitted at once and waited for once.
+ *
+ * Usage: bench [--mib N] [--trials N] [--json FILE] PLUGIN; buffers of N MiB (512), the best of N
+ * trials (5). FILE gets the figures, too.
+ * Exit code 77: there is no plug-in, driver or GPU.
  */
+#include <getopt.h>
 #include <stdbool.h>
 #include <string.h>
 
@@ -10,15 +15,18 @@
 #include "lib/data/kernels/reduce.h"
 #include "tests/gpu/plugin.h"
 
-#define BYTES  ((size_t)256 << 20) /* of a buffer */
-#define PIECE  ((size_t)4 << 20)   /* of a task */
+#define MIB    512               /* of a buffer: no cache has it */
+#define PIECE  ((size_t)4 << 20) /* of a task, at most */
 #define INPUTS 8
 #define TRIALS 5
-#define TURNS  8 /* of a whole buffer, so that starting counts little */
+#define QUEUED 16 /* tasks of a whole buffer, so that starting counts little */
 
 static const struct gpu_plugin *plugin;
 static struct gpu *gpu;
 static uint8_t *host, *dst, *inputs[INPUTS];
+static size_t bytes = (size_t)MIB << 20; /* of a buffer */
+static int trials = TRIALS;
+static FILE *json; /* NULL: not asked for */
 
 /* The driver's own copies, in the context that the plug-in uses. */
 static struct {
@@ -31,7 +39,8 @@ static struct {
 	int (*on_device)(unsigned long long dst, unsigned long long src, size_t n);
 } cu;
 
-static void driver_open(void)
+/* False: there is none. */
+static bool driver_open(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL), *context;
 
@@ -44,12 +53,8 @@ static void driver_open(void)
 		*(void **)&cu.to_host = dlsym(library, "cuMemcpyDtoH_v2");
 		*(void **)&cu.on_device = dlsym(library, "cuMemcpyDtoD_v2");
 	}
-	if (!library || !cu.init || !cu.retain || !cu.set || !cu.sync || !cu.to_device ||
-	    !cu.to_host || !cu.on_device || cu.init(0) || cu.retain(&context, 0) ||
-	    cu.set(context)) {
-		printf("skipped: the driver does not answer\n");
-		exit(SKIPPED);
-	}
+	return library && cu.init && cu.retain && cu.set && cu.sync && cu.to_device && cu.to_host &&
+	       cu.on_device && !cu.init(0) && !cu.retain(&context, 0) && !cu.set(context);
 }
 
 /* GB/s of the best trial; @moved: bytes that a trial reads and writes. */
@@ -57,7 +62,7 @@ static double best(bool (*trial)(const void *arg), const void *arg, double moved
 {
 	double gbs = 0;
 
-	for (int i = 0; i <= TRIALS; i++) { /* the first one warms up */
+	for (int i = 0; i <= trials; i++) { /* the first one warms up */
 		const int64_t start = clock_ns();
 		if (!trial(arg))
 			exit(1);
@@ -70,19 +75,24 @@ static double best(bool (*trial)(const void *arg), const void *arg, double moved
 static bool driver_on_device(const void *arg)
 {
 	(void)arg;
-	return !cu.on_device((uintptr_t)dst, (uintptr_t)inputs[0], BYTES) && !cu.sync();
+	return !cu.on_device((uintptr_t)dst, (uintptr_t)inputs[0], bytes) && !cu.sync();
 }
 
 static bool driver_to_device(const void *arg)
 {
 	(void)arg;
-	return !cu.to_device((uintptr_t)dst, host, BYTES) && !cu.sync();
+	return !cu.to_device((uintptr_t)dst, host, bytes) && !cu.sync();
 }
 
 static bool driver_to_host(const void *arg)
 {
 	(void)arg;
-	return !cu.to_host(host, (uintptr_t)dst, BYTES) && !cu.sync();
+	return !cu.to_host(host, (uintptr_t)dst, bytes) && !cu.sync();
+}
+
+static size_t piece(void)
+{
+	return bytes < PIECE ? bytes : PIECE;
 }
 
 /* A task in pieces of @piece bytes, all submitted at once, @turns times. */
@@ -97,8 +107,8 @@ static bool in_pieces(const void *arg)
 	const struct job *j = arg;
 	int n = 0;
 
-	for (size_t done = 0; done < (size_t)j->turns * BYTES; done += j->piece, n++) {
-		const size_t at = done % BYTES;
+	for (size_t done = 0; done < (size_t)j->turns * bytes; done += j->piece, n++) {
+		const size_t at = done % bytes;
 		struct gpu_task t = j->task;
 		t.dst = (uint8_t *)t.dst + at;
 		t.src = t.src ? (const uint8_t *)t.src + at : NULL;
@@ -112,7 +122,21 @@ static bool in_pieces(const void *arg)
 
 static void print(const char *what, double gbs, double of)
 {
+	static const char *comma = "";
+
 	printf("%-40s %8.1f GB/s %6.1f %%\n", what, gbs, 100 * gbs / of);
+	if (json)
+		fprintf(json, "%s{\"what\": \"%s\", \"gbs\": %.4g, \"of\": %.4g}", comma, what, gbs,
+		        of);
+	comma = ", ";
+}
+
+/* The same copies by the driver, or by the plug-in where there is none. */
+static double baseline(bool (*driver)(const void *), void *to, const void *from, double moved)
+{
+	const struct job own = {{.op = GPU_COPY, .dst = to, .src = from}, bytes, 1, 1};
+
+	return cu.sync ? best(driver, NULL, moved) : best(in_pieces, &own, moved);
 }
 
 static void bench_folds(double copy)
@@ -135,28 +159,52 @@ static void bench_folds(double copy)
 				                 .dtype = (int)types[i].dtype,
 				                 .acc = (int)types[i].acc,
 				                 .reduce = REDUCE_SUM},
-				                whole ? BYTES : PIECE,
+				                whole ? bytes : piece(),
 				                dtype_size(types[i].dtype),
-				                whole ? TURNS : 1};
+				                whole ? QUEUED : 1};
 				snprintf(name, sizeof name, "sum %s in %s, %d buffers, %s",
 				         dtype_name(types[i].dtype), dtype_name(types[i].acc), k,
 				         whole ? "whole" : "4 MiB tasks");
-				print(name, best(in_pieces, &j, (double)j.turns * BYTES * (k + 1)),
+				print(name,
+				      best(in_pieces, &j,
+				           (double)j.turns * (double)bytes * (k + 1)),
 				      copy);
 			}
 }
 
 static void bench_host(void)
 {
-	const struct job to = {{.op = GPU_COPY, .dst = dst, .src = host}, PIECE, 1, 1};
-	const struct job from = {{.op = GPU_COPY, .dst = host, .src = dst}, PIECE, 1, 1};
-	const double down = best(driver_to_device, NULL, BYTES);
-	const double up = best(driver_to_host, NULL, BYTES);
+	const struct job to = {{.op = GPU_COPY, .dst = dst, .src = host}, piece(), 1, 1};
+	const struct job from = {{.op = GPU_COPY, .dst = host, .src = dst}, piece(), 1, 1};
+	const double down = baseline(driver_to_device, dst, host, (double)bytes);
+	const double up = baseline(driver_to_host, host, dst, (double)bytes);
 
-	print("driver, host to device", down, down);
-	print("host to device, 4 MiB tasks", best(in_pieces, &to, BYTES), down);
-	print("driver, device to host", up, up);
-	print("device to host, 4 MiB tasks", best(in_pieces, &from, BYTES), up);
+	print("plain copies, host to device", down, down);
+	print("host to device, 4 MiB tasks", best(in_pieces, &to, (double)bytes), down);
+	print("plain copies, device to host", up, up);
+	print("device to host, 4 MiB tasks", best(in_pieces, &from, (double)bytes), up);
+}
+
+/* False: an argument is wrong. */
+static bool arguments(int argc, char **argv)
+{
+	static const struct option options[] = {{"mib", required_argument, NULL, 'm'},
+	                                        {"trials", required_argument, NULL, 't'},
+	                                        {"json", required_argument, NULL, 'j'},
+	                                        {0}};
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'm' && atoi(optarg) > 0)
+			bytes = (size_t)atoi(optarg) << 20;
+		else if (c == 't' && atoi(optarg) > 0)
+			trials = atoi(optarg);
+		else if (c == 'j' && (json = fopen(optarg, "w")))
+			continue;
+		else
+			return false;
+	}
+	return optind == argc - 1;
 }
 
 int main(int argc, char **argv)
@@ -164,29 +212,38 @@ int main(int argc, char **argv)
 	const int first = 0;
 	char why[GPU_WHY] = "";
 	int devices;
-	bool stuck;
+	bool stuck, driver = false;
 
-	if (argc != 2) {
-		fprintf(stderr, "usage: bench PLUGIN\n");
+	if (!arguments(argc, argv)) {
+		fprintf(stderr, "usage: bench [--mib N] [--trials N] [--json FILE] PLUGIN\n");
 		return 2;
 	}
-	plugin = plugin_open(argv[1], &devices);
+	plugin = plugin_open(argv[optind], &devices);
 	gpu = plugin->open(&first, 1, GPU_PATH_AUTO, &plugin_limits, &stuck, why, sizeof why);
 	if (gpu) {
-		driver_open();
-		host = plugin->alloc_host(gpu, BYTES, why, sizeof why);
+		driver = strcmp(plugin->name, "stand-in") != 0;
+		if (driver && !driver_open()) {
+			printf("skipped: the driver does not answer\n");
+			return SKIPPED;
+		}
+		host = plugin->alloc_host(gpu, bytes, why, sizeof why);
 	}
 	if (host)
-		dst = plugin->alloc(gpu, 0, BYTES, why, sizeof why);
+		dst = plugin->alloc(gpu, 0, bytes, why, sizeof why);
 	for (int k = 0; dst && k < INPUTS; k++)
-		inputs[k] = plugin->alloc(gpu, 0, BYTES, why, sizeof why);
+		inputs[k] = plugin->alloc(gpu, 0, bytes, why, sizeof why);
 	if (!dst || !inputs[INPUTS - 1]) {
-		printf("%s\n", why);
+		printf("%s (--mib N: smaller buffers)\n", why);
 		return 1;
 	}
-	const double copy = best(driver_on_device, NULL, 2.0 * BYTES);
-	print("driver, copy on the device", copy, copy);
+	if (json)
+		fprintf(json, "{\"mib\": %zu, \"baseline\": \"%s\", \"rows\": [", bytes >> 20,
+		        driver ? "the driver's copies" : "plain copies of the plug-in");
+	const double copy = baseline(driver_on_device, dst, inputs[0], 2.0 * (double)bytes);
+	print("plain copies on the device", copy, copy);
 	bench_folds(copy);
 	bench_host();
+	if (json && (fputs("]}\n", json) < 0 || fclose(json) != 0))
+		return 1;
 	return 0;
 }
