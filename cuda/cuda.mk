@@ -11,7 +11,7 @@
 PYTHON ?= python3
 CUDA_CXX ?= g++
 CUDA_TOOLKIT = $(BUILD)/cuda-toolkit
-CUDA_WHEELS = nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm nvidia-nccl-cu13
+CUDA_WHEELS = nvidia-cuda-nvcc nvidia-cuda-runtime nvidia-cuda-cccl nvidia-cuda-crt nvidia-nvvm nvidia-nccl-cu13 nvidia-cuda-sanitizer-api
 CUDA_TOOLS = nvidia-cuda-cuobjdump nvidia-cuda-nvdisasm
 CUDA_PIP = $(PYTHON) -m pip install --quiet --disable-pip-version-check --no-compile --upgrade --target
 

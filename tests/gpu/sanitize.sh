@@ -8,7 +8,7 @@
 set -euo pipefail
 
 if ! command -v compute-sanitizer >/dev/null; then
-	echo 'compute-sanitizer: skipped: it is not on PATH (it comes with the CUDA toolkit)'
+	echo 'compute-sanitizer: skipped: it is not on PATH (make cuda-deps installs it)'
 	exit 77
 fi
 devices=$("$(dirname "$0")/devices.sh" "$1" "$3") || {
