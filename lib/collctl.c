@@ -25,6 +25,13 @@ struct text {
 	char bytes[];
 };
 
+/* An input in memory, and its file. */
+struct input {
+	struct memory_array array;
+	const char *path;
+	int fd;
+};
+
 struct collctl {
 	struct coll_request request;
 	collctl_note *note;
@@ -34,11 +41,13 @@ struct collctl {
 	struct text *texts;
 	char **inputs;
 	int ninputs;
-	int *arrays; /* descriptors of inputs in memory */
+	struct input *arrays; /* inputs in memory */
+	struct input_array *listed;
 	int narrays;
-	struct sink_capture capture; /* of an output in memory, */
-	struct memory_array output;  /* which is mapped after a success */
-	void *copy_to;               /* for collctl_output_memory */
+	struct sink_capture capture; /* of an output in memory */
+	struct memory_array output;  /* after a success */
+	void *given;                 /* for collctl_output_memory */
+	bool in_place;               /* which may be written before the verdict */
 	int cancel_fd;
 	bool ran;
 	double seconds;
@@ -76,7 +85,7 @@ static bool find_command(struct coll_request *r, const char *name)
 static void close_inputs(collctl *c)
 {
 	while (c->narrays)
-		close(c->arrays[--c->narrays]);
+		close(c->arrays[--c->narrays].fd);
 }
 
 collctl *collctl_new(const char *name)
@@ -114,6 +123,7 @@ void collctl_free(collctl *c)
 	free(c->inputs);
 	close_inputs(c);
 	free(c->arrays);
+	free(c->listed);
 	free(c->json);
 	memory_array_unmap(&c->output);
 	if (c->capture.fd >= 0)
@@ -185,29 +195,31 @@ int collctl_output(collctl *c, const char *path)
 	return collctl_set(c, "output", path);
 }
 
-static void add_input(collctl *c, const char *path)
+/* The job's copy of the path; NULL: it failed. */
+static const char *add_input(collctl *c, const char *path)
 {
 	struct err *err = &c->result.err;
 	if (!path) {
 		err_set(err, ERR_USAGE, "an input needs a path");
-		return;
+		return NULL;
 	}
 	if (c->ran) {
 		err_set(err, ERR_USAGE, "%s: the job has run already", path);
-		return;
+		return NULL;
 	}
 	if (c->request.work == WORK_BARRIER) {
 		err_set(err, ERR_USAGE, "%s: a barrier has no input", path);
-		return;
+		return NULL;
 	}
 	char *kept = keep(c, path);
 	char **grown = kept ? err_grow(c->inputs, (size_t)c->ninputs, sizeof *grown,
 	                               "the list of inputs", err)
 	                    : NULL;
 	if (!grown)
-		return;
+		return NULL;
 	c->inputs = grown;
 	c->inputs[c->ninputs++] = kept;
+	return kept;
 }
 
 int collctl_input(collctl *c, const char *path)
@@ -244,17 +256,18 @@ static void add_array(collctl *c, const void *data, const char *name, const uint
 		err_set(err, ERR_USAGE, "dtype: '%s' is no type of an array", name ? name : "");
 		return;
 	}
-	int *grown = err_grow(c->arrays, (size_t)c->narrays, sizeof *grown, "the arrays", err);
+	struct input *grown =
+	        err_grow(c->arrays, (size_t)c->narrays, sizeof *grown, "the arrays", err);
 	if (!grown)
 		return;
 	c->arrays = grown;
-	const int fd =
-	        be_npy(c, dtype, err) < 0 ? -1 : memory_array_write(data, dtype, shape, ndim, err);
-	if (fd < 0)
+	struct input *in = &c->arrays[c->narrays];
+	if (be_npy(c, dtype, err) < 0 ||
+	    (in->fd = memory_array_begin(&in->array, data, dtype, shape, ndim, err)) < 0)
 		return;
-	c->arrays[c->narrays++] = fd;
-	memory_array_path(fd, path);
-	add_input(c, path);
+	c->narrays++;
+	memory_array_path(in->fd, path);
+	in->path = add_input(c, path);
 }
 
 int collctl_input_memory(collctl *c, const void *data, const char *dtype, const uint64_t *shape,
@@ -265,7 +278,7 @@ int collctl_input_memory(collctl *c, const void *data, const char *dtype, const 
 	return end_call(c);
 }
 
-static int capture_output(collctl *c, void *copy_to, const char *dtype, uint64_t bytes)
+static int capture_output(collctl *c, void *given, const char *dtype, uint64_t bytes)
 {
 	begin_call(c);
 	const enum dtype want = dtype ? dtype_by_name(dtype) : DTYPE_NONE;
@@ -276,7 +289,7 @@ static int capture_output(collctl *c, void *copy_to, const char *dtype, uint64_t
 	else if (be_npy(c, DTYPE_NONE, &c->result.err) == 0 && set(c, "output", "-") == 0) {
 		c->capture.bytes = bytes;
 		c->capture.want = want;
-		c->copy_to = copy_to;
+		c->given = given;
 		c->request.capture = &c->capture;
 	}
 	return end_call(c);
@@ -284,8 +297,9 @@ static int capture_output(collctl *c, void *copy_to, const char *dtype, uint64_t
 
 int collctl_output_memory(collctl *c, void *data, const char *dtype, uint64_t bytes, unsigned flags)
 {
-	(void)flags; /* today an output is always copied at the end */
-	return capture_output(c, data, dtype, bytes);
+	const int code = capture_output(c, data, dtype, bytes);
+	c->in_place = !code && flags & COLLCTL_IN_PLACE;
+	return code;
 }
 
 int collctl_output_kept(collctl *c)
@@ -293,25 +307,67 @@ int collctl_output_kept(collctl *c)
 	return capture_output(c, NULL, NULL, UINT64_MAX);
 }
 
+static bool overlap(const void *a, uint64_t n, const void *b, uint64_t m)
+{
+	const uintptr_t x = (uintptr_t)a, y = (uintptr_t)b;
+	return x < y + m && y < x + n;
+}
+
+/* May the result be written to its place while the job runs? Not over an input, which is read once
+ * more if the job goes back. */
+static bool writes_in_place(const collctl *c)
+{
+	for (int i = 0; c->in_place && i < c->narrays; i++) {
+		const struct memory_array *m = &c->arrays[i].array;
+		if (overlap(c->given, c->capture.bytes, m->data, array_bytes(&m->info)))
+			return false;
+	}
+	return c->in_place;
+}
+
+/* Before the job: where its arrays are. */
+static int place_arrays(collctl *c, struct err *err)
+{
+	const bool in_files = c->request.work == WORK_VERIFY; /* which compares files */
+	c->capture.memory = writes_in_place(c) ? c->given : NULL;
+	c->listed = err_calloc((size_t)c->narrays + 1, sizeof *c->listed, "the arrays", err);
+	if (!c->listed)
+		return -1;
+	for (int i = 0; i < c->narrays; i++) {
+		const struct input *in = &c->arrays[i];
+		c->listed[i] = (struct input_array){in->path, in->array.data};
+		if (in_files && memory_array_fill(&in->array, in->fd, err) < 0)
+			return -1;
+	}
+	c->request.arrays = c->listed;
+	c->request.narrays = in_files ? 0 : c->narrays;
+	return 0;
+}
+
 /* After a success: the array, if this rank has got one. */
 static void take_output(collctl *c)
 {
-	if (c->capture.fd < 0 ||
-	    memory_array_map(&c->output, c->capture.fd, c->capture.dtype, &c->result.err) < 0)
+	const int fd = c->capture.fd;
+	struct err *err = &c->result.err;
+	if (fd < 0 || memory_array_describe(&c->output, fd, c->capture.dtype, err) < 0)
 		return;
-	close(c->capture.fd); /* the mapping stays */
+	if (c->capture.memory)
+		c->output.data = c->given;
+	else if (c->given)
+		memory_array_read(&c->output, fd, c->given, err);
+	else
+		memory_array_map(&c->output, fd, err);
+	close(fd); /* a mapping stays */
 	c->capture.fd = -1;
-	if (c->copy_to)
-		memcpy(c->copy_to, memory_array_data(&c->output), array_bytes(&c->output.info));
 }
 
 int collctl_result(collctl *c, unsigned i, const void **data, uint64_t *bytes, const char **dtype,
                    const uint64_t **shape, int *ndim)
 {
 	const struct array_info *info = &c->output.info;
-	if (i || !c->output.map)
+	if (i || !c->output.data)
 		return COLLCTL_USAGE;
-	*data = memory_array_data(&c->output);
+	*data = c->output.data;
 	*bytes = array_bytes(info);
 	*dtype = dtype_name(info->dtype);
 	*shape = info->shape;
@@ -392,7 +448,7 @@ int collctl_run(collctl *c)
 	c->request.inputs = c->inputs;
 	c->request.ninputs = c->ninputs;
 	take_variables(c);
-	if (!c->result.err.code)
+	if (!c->result.err.code && place_arrays(c, &c->result.err) == 0)
 		coll_run(&c->request, &observer, &c->result);
 	progress_calls_end(&c->progress);
 	if (!c->result.err.code)

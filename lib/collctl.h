@@ -83,12 +83,14 @@ COLLCTL_API int collctl_output(collctl *, const char *path);
 /* Arrays in memory, in C order, whose little-endian elements have a type of the setting "dtype"
  * ("f32"). The other files of such a job are .npy files. Each function returns 0 or a code.
  *
- * collctl_input_memory adds an input: an array of @shape[@ndim]. It is copied.
+ * collctl_input_memory adds an input: an array of @shape[@ndim]. The job reads it in its place, so
+ * it must stay, and may not change, until collctl_run returns.
  *
  * collctl_output_memory: after a success, @data has the result, which must have @bytes bytes, and
  * elements of @dtype: "u8" is any type's bytes, "u16" also f16 and bf16, NULL any type. After a
- * failure @data is unchanged; with COLLCTL_IN_PLACE, it is undefined. It may be the memory of an
- * input. collctl_output_kept: the job keeps the result until it is freed. A job has one output in
+ * failure @data is unchanged. With COLLCTL_IN_PLACE it is undefined: the job writes the result
+ * there, and not to a copy first. It may be the memory of an input, which changes after the verdict
+ * alone. collctl_output_kept: the job keeps the result until it is freed. A job has one output in
  * memory. On ranks that get no result they do nothing. */
 #define COLLCTL_IN_PLACE 1u
 COLLCTL_API int collctl_input_memory(collctl *, const void *data, const char *dtype,
@@ -96,8 +98,9 @@ COLLCTL_API int collctl_input_memory(collctl *, const void *data, const char *dt
 COLLCTL_API int collctl_output_memory(collctl *, void *data, const char *dtype, uint64_t bytes,
                                       unsigned flags);
 COLLCTL_API int collctl_output_kept(collctl *);
-/* After a success, output @i in memory, from 0. The array may be written; it and the shape are
- * valid until collctl_free. COLLCTL_USAGE: there is none. */
+/* After a success, output @i in memory, from 0. The array, the program's or the job's, may be
+ * written; that of the job and the shape are valid until collctl_free. COLLCTL_USAGE: there is
+ * none. */
 COLLCTL_API int collctl_result(collctl *, unsigned i, const void **data, uint64_t *bytes,
                                const char **dtype, const uint64_t **shape, int *ndim);
 

@@ -10,7 +10,7 @@ import threading
 from ctypes import POINTER, c_char_p, c_int, c_uint64, c_void_p
 from dataclasses import dataclass
 from queue import SimpleQueue
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from ._arrays import Memory, array_of
 from ._errors import Error, ResourceError, UsageError, error_of
@@ -59,6 +59,7 @@ class Job:
     """A job that runs once. The library's object lives as long as this one."""
 
     def __init__(self, command: str, environment: bool) -> None:
+        self._read: List[Memory] = []  # which the library reads until the job has ended
         self._handle = library.collctl_new(command.encode())
         if not self._handle:
             raise ResourceError(f"{command}: out of memory or descriptors")
@@ -93,7 +94,8 @@ class Job:
         self._check(library.collctl_output(self._handle, _bytes(path)))
 
     def input_array(self, memory: Memory) -> None:
-        """Add a copy of an array."""
+        """Add an array, which the library reads in its place."""
+        self._read.append(memory)
         shape = (c_uint64 * len(memory.shape))(*memory.shape)
         self._check(
             library.collctl_input_memory(self._handle, memory.address, memory.dtype.encode(), shape, len(shape))

@@ -75,7 +75,7 @@ average_by() {
 # run_steps CODE: a Python program that has the library as `lib` and a job as `job`
 run_steps() {
 	COLLCTL_LIBRARY=$BUILT/libcollctl.so.0 "$PYTHON" -c "
-import ctypes, os, signal, sys, threading, time
+import ctypes, json, os, signal, sys, threading, time
 lib = ctypes.CDLL(os.environ['COLLCTL_LIBRARY'])
 for name in ('new', 'message', 'subject'):
     getattr(lib, 'collctl_' + name).restype = ctypes.c_void_p if name == 'new' else ctypes.c_char_p
@@ -202,13 +202,57 @@ assert lib.collctl_result(job, 0, *out) == 2
 for name, value in (('rank', '0'), ('size', '1'), ('insecure', '1')):
     assert lib.collctl_set(job, name.encode(), value.encode()) == 0
 assert lib.collctl_input_memory(job, data, b'f32', shape, 2) == 0 and lib.collctl_input_memory(job, data, b'f32', shape, 2) == 0
-data[0] = 100 # the input was copied
+data[0] = 100 # it is read in its place, while the job runs
 assert lib.collctl_run(job) == 0, lib.collctl_message(job)
 assert lib.collctl_result(job, 1, *out) == 2 and lib.collctl_result(job, 0, *out) == 0
 assert (out[1].value, out[2].value, out[3][:2], out[4].value) == (24, b'f32', [2, 3], 2)
-assert list((ctypes.c_float * 6).from_address(out[0].value)) == [2, 4, 6, 8, 10, 12]
+assert list((ctypes.c_float * 6).from_address(out[0].value)) == [200, 4, 6, 8, 10, 12]
 assert lib.collctl_input_memory(job, data, b'f32', shape, 2) == 2 and lib.collctl_output_kept(job) == 2
-lib.collctl_free(job)"
+lib.collctl_free(job)
+
+def alone(inputs, target, flags, **settings):
+    job = lib.collctl_new(b'allreduce')
+    for name, value in dict(rank='0', size='1', insecure='1', **settings).items():
+        assert lib.collctl_set(job, name.encode(), value.encode()) == 0
+    for i in inputs:
+        assert lib.collctl_input_memory(job, i, b'f32', shape, 2) == 0
+    assert lib.collctl_output_memory(job, target, b'f32', 24, flags) == 0
+    code = lib.collctl_run(job)
+    if not code:
+        assert lib.collctl_result(job, 0, *out) == 0 and out[0].value == ctypes.addressof(target), target
+        assert out[1].value == 24 and json.loads(lib.collctl_json(job))['bytes'] == 24
+    lib.collctl_free(job)
+    return code
+
+lib.collctl_json.argtypes, lib.collctl_json.restype = [ctypes.c_void_p], ctypes.c_char_p
+make = lambda: (ctypes.c_float * 6)(1, 2, 3, 4, 5, 6)
+for flags in (0, 1): # into another array, into an input, and into a part of one
+    target, other, ends = (ctypes.c_float * 6)(), make(), (ctypes.c_float * 8)(*range(8))
+    assert alone([make(), other], target, flags) == 0 and list(target) == [2, 4, 6, 8, 10, 12]
+    assert list(other) == [1, 2, 3, 4, 5, 6]
+    assert alone([make(), other], other, flags) == 0 and list(other) == [2, 4, 6, 8, 10, 12]
+    begin = (ctypes.c_float * 6).from_buffer(ends)
+    end = (ctypes.c_float * 6).from_buffer(ends, 8)
+    assert alone([begin, begin], end, flags) == 0 and list(ends) == [0, 1, 0, 2, 4, 6, 8, 10]
+    kept = make() # no job began that could write to it
+    assert alone([make(), make()], kept, flags, weight='1,2,3') == 2 and list(kept) == [1, 2, 3, 4, 5, 6]
+empty = lib.collctl_new(b'broadcast')
+for name, value in (('rank', '0'), ('size', '1'), ('insecure', '1')):
+    assert lib.collctl_set(empty, name.encode(), value.encode()) == 0
+nothing = (u64 * 3)(1 << 32, 1 << 32, 0)
+assert lib.collctl_input_memory(empty, None, b'f32', nothing, 3) == 0 and lib.collctl_output_kept(empty) == 0
+assert lib.collctl_run(empty) == 0, lib.collctl_message(empty)
+assert lib.collctl_result(empty, 0, *out) == 0 and (out[1].value, out[3][:3]) == (0, [1 << 32, 1 << 32, 0])
+lib.collctl_free(empty)
+
+for third in 3, 4: # arrays as files
+    verify = lib.collctl_new(b'verify')
+    for name, value in (('rank', '0'), ('size', '1'), ('insecure', '1')):
+        assert lib.collctl_set(verify, name.encode(), value.encode()) == 0
+    one, two = make(), (ctypes.c_float * 6)(1, 2, third, 4, 5, 6)
+    assert lib.collctl_input_memory(verify, one, b'f32', shape, 2) == lib.collctl_input_memory(verify, two, b'f32', shape, 2) == 0
+    assert lib.collctl_run(verify) == (0 if third == 3 else 7), lib.collctl_message(verify)
+    lib.collctl_free(verify)"
 	assert_success
 }
 

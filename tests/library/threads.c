@@ -26,6 +26,7 @@ struct rank {
 	int group, rank;
 	unsigned shown;
 	uint64_t done, total;
+	float input[N];
 	char digest[64]; /* of the allreduce */
 };
 
@@ -154,13 +155,12 @@ static collctl *make(struct rank *r, const char *command, const char *name)
 	return job;
 }
 
-static void give_input(collctl *job, const struct rank *r, const char *command)
+static void give_input(collctl *job, struct rank *r, const char *command)
 {
 	const uint64_t shape[] = {N};
-	float data[N];
 	for (int i = 0; i < N; i++)
-		data[i] = value(r->rank, i);
-	if (collctl_input_memory(job, data, "f32", shape, 1) != 0)
+		r->input[i] = value(r->rank, i);
+	if (collctl_input_memory(job, r->input, "f32", shape, 1) != 0)
 		fail(r, command, collctl_message(job));
 }
 

@@ -39,6 +39,11 @@ inside = np.array(mine)
 result = collctl.allreduce(inside, inside, op="max", job="inside")
 assert result.output is inside
 np.testing.assert_array_equal(inside, of_all[-1])
+for target in np.zeros_like(mine), np.array(mine): # written while the job runs, and over an input
+    given = target if target.any() else mine
+    collctl.allreduce(given, target, in_place=True, job="in-place")
+    np.testing.assert_array_equal(target, total)
+np.testing.assert_array_equal(mine, of_all[rank])
 short = np.ones(24 - (rank == 1), "f4")
 try:
     collctl.allreduce(mine, short, job="short")

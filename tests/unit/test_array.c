@@ -137,6 +137,8 @@ TEST(test_raw)
 	assert_refused("x.bin", &f32, ERR_INPUT, "expected a multiple of 4 for f32");
 	put("x.bin", 0);
 	assert_shape("x.bin", &f32, "(0,)");
+	f32.shape = "4294967296,4294967296,0"; /* no elements */
+	assert_shape("x.bin", &f32, "(4294967296, 4294967296, 0)");
 	remove("x.bin");
 }
 

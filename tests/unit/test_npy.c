@@ -59,6 +59,8 @@ static const struct {
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (5,)}", 40, DTYPE_F64, "(5,)"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (5 , )}", 40, DTYPE_F64, "(5,)"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (0,)}", 0, DTYPE_F64, "(0,)"},
+        {"{'descr': '<f8', 'fortran_order': False, 'shape': (4294967296, 4294967296, 0)}", 0,
+         DTYPE_F64, "(4294967296, 4294967296, 0)"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 0, 7)}", 0, DTYPE_F64, "(3, 0, 7)"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (3L, 1L)}", 24, DTYPE_F64, "(3, 1)"},
         {"{'descr': '<f8', 'fortran_order': False, 'shape': (1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
@@ -241,7 +243,6 @@ static const struct {
         {WITH_SHAPE("(4294967296, 4294967296)"), 0, "the shape is too large"},
         {"{'descr': '|u1', 'fortran_order': False, 'shape': (9223372036854775808,)}", 0,
          "the shape is too large"},
-        {WITH_SHAPE("(4294967296, 4294967296, 0)"), 0, "the shape is too large"},
         {WITH_SHAPE("(1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
                     "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1)"),
          4, "more than 64 dimensions"},

@@ -151,12 +151,21 @@ static void note_values(struct collective *c, const struct dataset *d)
 	note_input(c, text);
 }
 
+/* If the input is an array in memory, read it there. */
+static void find_memory(const struct coll_request *r, const char *path, struct dataset *d)
+{
+	for (int i = 0; i < r->narrays; i++)
+		if (strcmp(r->arrays[i].path, path) == 0)
+			dataset_in_memory(d, r->arrays[i].data);
+}
+
 static int take_input(struct collective *c, const char *path, struct err *err)
 {
 	const struct input_source from = source_of(c, c->request->files.raw_file);
 	if (open_input(c, path, c->request->files.raw_file, err) < 0)
 		return -1;
 	struct dataset *d = &c->transfer.inputs[c->transfer.ninputs - 1];
+	find_memory(c->request, path, d);
 	if (inputs_select(d, &from, err) < 0 || check_input(c, d, err) < 0)
 		return -1;
 	note_values(c, d);

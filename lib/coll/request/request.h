@@ -69,6 +69,12 @@ struct coll_request {
 	int ninputs;
 	const char **outputs;
 	int noutputs;
+	/* [narrays]: the inputs that are arrays in memory; the file @path has its head alone. */
+	const struct input_array {
+		const char *path;
+		const void *data;
+	} * arrays;
+	int narrays;
 	struct sink_capture *capture; /* of the output "-"; NULL: it goes to stdout */
 	struct input_options files;
 	enum dtype output_dtype; /* of the outputs; DTYPE_NONE: that of the inputs */

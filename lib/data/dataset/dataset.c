@@ -304,12 +304,25 @@ void dataset_file_close(const struct dataset_file *f, int fd)
 		close(fd);
 }
 
+void dataset_in_memory(struct dataset *d, const void *data)
+{
+	d->files[0].memory = data;
+	d->files[0].head = d->tensors[0].offset;
+}
+
 int dataset_pread(const struct dataset *d, int file, void *buf, size_t bytes, uint64_t pos,
                   struct err *err)
 {
 	const struct dataset_file *f = &d->files[file];
+	size_t n = bytes; /* of these are in the file */
+	if (f->memory && pos + bytes > f->head) {
+		n = pos < f->head ? (size_t)(f->head - pos) : 0;
+		memcpy((char *)buf + n, f->memory + (pos + n - f->head), bytes - n);
+		if (!n)
+			return 0;
+	}
 	const int fd = dataset_file_open(f, err);
-	const int ret = fd < 0 ? -1 : input_pread(fd, f->path, buf, bytes, pos, err);
+	const int ret = fd < 0 ? -1 : input_pread(fd, f->path, buf, n, pos, err);
 	dataset_file_close(f, fd);
 	return ret;
 }

@@ -69,7 +69,10 @@ struct dataset_file {
 	char *name;      /* its last component */
 	uint64_t size;   /* bytes */
 	struct stat was; /* its attributes when it was opened */
-	char *metadata;  /* safetensors: __metadata__, as JSON text; NULL: none */
+	/* With dataset_in_memory, its bytes from @head on; NULL: they are in the file. */
+	const uint8_t *memory;
+	uint64_t head;
+	char *metadata; /* safetensors: __metadata__, as JSON text; NULL: none */
 	bool spooled; /* fd is a spool (spool.h) with the file's bytes, because the file cannot seek
 	               */
 	bool unpacked; /* a spool with the members of an archive; the archive is another file of the
@@ -161,6 +164,10 @@ struct dataset_source {
  * without --dtype, or an unknown format. */
 int dataset_open(struct dataset *, const char *path, const struct dataset_source *, struct err *);
 void dataset_close(struct dataset *);
+
+/* The elements of the array @d are at @data, in C order, and not in its file, which has only its
+ * head and the right length. They may not change as long as the dataset is open. */
+void dataset_in_memory(struct dataset *d, const void *data);
 
 /* Keep only the tensors that the patterns choose. ERR_USAGE: a pattern of include matches nothing,
  * no tensor is left, or the tensors have no names. */

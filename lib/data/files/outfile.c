@@ -391,6 +391,15 @@ static int allocate(struct outfile *f, int mode, uint64_t bytes, struct err *err
 	return f->unallocated ? 0 : allocate_at(f, mode, 0, bytes, err);
 }
 
+static int set_length(struct outfile *f, struct err *err)
+{
+	if (check_length(f, f->size, err))
+		return -1;
+	return io_retry(ftruncate(f->fd, (off_t)f->size))
+	               ? outfile_write_error(f, "cannot set its size", err)
+	               : 0;
+}
+
 static int allocate_range(void *file, uint64_t offset, uint64_t bytes, struct err *err)
 {
 	struct outfile *f = file;
@@ -400,17 +409,15 @@ static int allocate_range(void *file, uint64_t offset, uint64_t bytes, struct er
 int outfile_allocate(struct outfile *f, uint64_t size, struct err *err)
 {
 	f->size = size;
-	return allocate(f, 0, size, err);
+	return f->memory ? set_length(f, err) : allocate(f, 0, size, err);
 }
 
 int outfile_make_sparse(struct outfile *f, uint64_t size, const struct sparse *data,
                         struct err *err)
 {
 	f->size = size;
-	if (check_length(f, size, err))
+	if (set_length(f, err))
 		return -1;
-	if (io_retry(ftruncate(f->fd, (off_t)size)))
-		return outfile_write_error(f, "cannot set its size", err);
 	examine_room(f, sparse_bytes(data, size));
 	return sparse_visit(data, 0, size, allocate_range, f, err);
 }
@@ -659,9 +666,15 @@ int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err
 
 int outfile_take(struct outfile *f, int fd, const char *name, uint64_t size, struct err *err)
 {
-	*f = (struct outfile){.fd = fd, .dirfd = -1, .size = size};
+	return outfile_take_memory(f, fd, name, size, NULL, size, err);
+}
+
+int outfile_take_memory(struct outfile *f, int fd, const char *name, uint64_t head, void *memory,
+                        uint64_t size, struct err *err)
+{
+	*f = (struct outfile){.fd = fd, .dirfd = -1, .size = size, .memory = memory, .head = head};
 	f->path = err_strdup(name, "a name", err);
-	if (f->path && allocate(f, 0, size, err) == 0)
+	if (f->path && (memory ? set_length(f, err) : allocate(f, 0, size, err)) == 0)
 		return 0;
 	if (!f->path)
 		close(f->fd);
@@ -692,11 +705,22 @@ static void extend_reach(struct outfile *f, uint64_t end)
 		;
 }
 
+/* Of @bytes bytes at @pos, how many are in the file, and not in memory? */
+static size_t in_file(const struct outfile *f, uint64_t pos, size_t bytes)
+{
+	if (!f->memory || pos + bytes <= f->head)
+		return bytes;
+	return pos < f->head ? (size_t)(f->head - pos) : 0;
+}
+
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
 	if (pos > f->size || bytes > f->size - pos)
 		return err_set(err, ERR_OTHER, "%s: a write past the end of the output", f->path);
-	if (pwrite_all(f->fd, buf, bytes, pos) < 0)
+	const size_t n = in_file(f, pos, bytes);
+	if (n < bytes)
+		memcpy(f->memory + (pos + n - f->head), (const char *)buf + n, bytes - n);
+	if (pwrite_all(f->fd, buf, n, pos) < 0)
 		return outfile_write_error(f, "cannot write", err);
 	if (f->part)
 		extend_reach(f, pos + bytes);
@@ -707,10 +731,13 @@ int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t po
 
 int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, struct err *err)
 {
-	ssize_t got = pread_full(f->fd, buf, bytes, pos);
+	const size_t n = in_file(f, pos, bytes);
+	ssize_t got = pread_full(f->fd, buf, n, pos);
 	if (got < 0)
 		return err_errno(err, ERR_OUTPUT, "%s: cannot read back", f->path);
-	if ((size_t)got < bytes)
+	if (n < bytes)
+		memcpy((char *)buf + n, f->memory + (pos + n - f->head), bytes - n);
+	if ((size_t)got < n)
 		return err_set(err, ERR_OUTPUT, "%s: ends at byte %llu of %llu", f->path,
 		               (unsigned long long)pos + (unsigned long long)got,
 		               (unsigned long long)f->size);

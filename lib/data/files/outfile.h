@@ -43,6 +43,9 @@ struct outfile {
 	bool unallocated; /* the file system has not allocated its bytes: room.h says whether it has
 	                     room for them */
 	uint64_t size;
+	/* outfile_take_memory: where its bytes from @head on are; NULL: in the file */
+	uint8_t *memory;
+	uint64_t head;
 	struct writeback back;
 	unsigned mode; /* its permissions when it is complete, if has_mode */
 	bool has_mode;
@@ -113,6 +116,10 @@ int outfile_set_time(struct outfile *f, struct timespec modified, struct err *er
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err);
 /* The same for the file @fd, which the outfile closes. */
 int outfile_take(struct outfile *f, int fd, const char *name, uint64_t size, struct err *err);
+/* The same, but its bytes from @head on are written to @memory: the file has its head alone, and
+ * the right length. */
+int outfile_take_memory(struct outfile *f, int fd, const char *name, uint64_t head, void *memory,
+                        uint64_t size, struct err *err);
 /* Allocate a file that was opened with size 0, and give it @size bytes. */
 int outfile_allocate(struct outfile *f, uint64_t size, struct err *err);
 /* Can the file system of the file, which is empty, make a file a clone of another: share its blocks

@@ -79,6 +79,8 @@ struct sink_capture {
 	uint64_t bytes;  /* how many it must have without its head; UINT64_MAX: any number */
 	enum dtype want; /* the type that its elements must have; u8: bytes of any; u16: also of f16
 	                    and bf16; DTYPE_NONE: any */
+	void *memory; /* where its elements are written, and read until sink_free; NULL: to the file
+	               */
 	enum dtype dtype; /* the type of its elements; by sink_set_dtype */
 	int fd; /* set by sink_open: the file, which the caller closes; else it stays -1 */
 };

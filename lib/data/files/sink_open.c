@@ -381,7 +381,8 @@ static int open_stdout(struct sink *s, struct sink_file *f, struct err *err)
 	const int fd = c->fd < 0 ? -1 : fcntl(c->fd, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return err_errno(err, ERR_RESOURCE, "memory for an output");
-	return outfile_take(&f->out, fd, "the array for the output", f->size, err);
+	return outfile_take_memory(&f->out, fd, "the array for the output", f->head_len, c->memory,
+	                           f->size, err);
 }
 
 static int open_target(struct sink *s, int file, struct err *err)

@@ -13,15 +13,19 @@
 
 int array_count(struct array_info *info)
 {
-	uint64_t nonzero = dtype_size(info->dtype), count = 1;
+	uint64_t bytes = dtype_size(info->dtype), count = 1;
+	bool fits = true;
 	for (int i = 0; i < info->ndim; i++) {
 		count *= info->shape[i];
-		if (info->shape[i] && (__builtin_mul_overflow(nonzero, info->shape[i], &nonzero) ||
-		                       nonzero > INT64_MAX))
-			return -1;
+		if (info->shape[i] == 0) {
+			info->count = 0;
+			return 0;
+		}
+		fits = fits && !__builtin_mul_overflow(bytes, info->shape[i], &bytes) &&
+		       bytes <= INT64_MAX;
 	}
 	info->count = count;
-	return 0;
+	return fits ? 0 : -1;
 }
 
 uint64_t array_bytes(const struct array_info *info)
@@ -44,8 +48,8 @@ char *array_shape_text(const struct array_info *info, char buf[ARRAY_SHAPE_TEXT]
 {
 	size_t n = 0;
 	buf[n++] = '(';
-	/* If the product of the non-zero dimensions is below 2^63, the text is far from the limit.
-	 * A shape that array_count did not check is truncated. */
+	/* If the array has elements, and fewer than 2^63, the text is far from the limit. Another
+	 * shape may be truncated. */
 	for (int i = 0; i < info->ndim && n < ARRAY_SHAPE_TEXT - 32; i++) {
 		if (i) {
 			buf[n++] = ',';

@@ -48,8 +48,8 @@ char *array_shape_text(const struct array_info *info, char buf[ARRAY_SHAPE_TEXT]
 /* Same dtype and shape? */
 bool array_same(const struct array_info *a, const struct array_info *b);
 
-/* Set info->count from the shape. -1: the number of bytes, computed without dimensions of length 0,
- * exceeds 63 bits. So after success no product of dimensions overflows. */
+/* Set info->count from the shape. -1: the number of bytes exceeds 63 bits. So after success no
+ * product of dimensions overflows, unless the array has no elements. */
 int array_count(struct array_info *info);
 /* The array's bytes, without the header. */
 uint64_t array_bytes(const struct array_info *info);
