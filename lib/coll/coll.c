@@ -170,15 +170,18 @@ static void note_nccl(const struct coll *c)
 		coll_note(c, 1, "NCCL has failed: %s", nccl.text);
 }
 
+uint64_t coll_device_memory(const struct coll *c)
+{
+	const uint64_t room = c->request->device_memory;
+	return room ? room : devices_free_bytes(c->devices) / 4 * 3;
+}
+
 uint64_t coll_memory(const struct coll *c)
 {
 	const uint64_t memory = c->request->settings.memory;
-	uint64_t room = c->request->device_memory;
 	if (!c->devices)
 		return memory;
-	if (!room)
-		room = devices_free_bytes(c->devices) / 4 * 3;
-	return budget_with_devices(memory, devices_pinned_bytes(c->devices), room);
+	return budget_with_devices(memory, devices_pinned_bytes(c->devices), coll_device_memory(c));
 }
 
 static int join(struct coll *c, struct err *err)

@@ -77,6 +77,8 @@ struct coll {
 
 /* The bytes for buffers that this rank offers: --memory or, with devices, budget_with_devices. */
 uint64_t coll_memory(const struct coll *);
+/* The bytes of each device's memory that the job may have; it has devices. */
+uint64_t coll_device_memory(const struct coll *c);
 
 /* What this rank knows of its host's link. Once it has joined; on the coordinator once all ranks
  * have. */

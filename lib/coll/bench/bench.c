@@ -547,7 +547,8 @@ static int measure_devices(struct bench *b, struct err *err)
 	if (!b->head.barrier)
 		return 0;
 	if (b->request->tuning_out && life->devices &&
-	    bench_devices(life->job, life->devices, coll_memory(life), &rates, err) < 0)
+	    bench_devices(life->job, life->devices, coll_memory(life), coll_device_memory(life),
+	                  &rates, err) < 0)
 		return -1;
 	if (merge(b, &rates, BENCH_DEVICE_RATES, DTYPE_F64, REDUCE_MAX, err) < 0)
 		return -1;

@@ -113,7 +113,8 @@ struct bench_devices {
 	const struct memory_space *const *spaces; /* [n] */
 	int n;
 	const struct memory_space *host;
-	uint64_t room; /* the most bytes that it uses on each device, and in host memory */
+	uint64_t room;        /* the most bytes that it uses on each device, and in host memory */
+	uint64_t device_room; /* the most that it uses on a device where it uses no host memory */
 	/* Run one turn of the loop that completes tasks; -1 ends the measurement. */
 	int (*turn)(struct bench_devices *, struct err *err);
 	struct job *job; /* for `turn`; set by bench_devices */
@@ -124,7 +125,7 @@ struct bench_devices {
 /* Measure all devices, one after the other. -1: ERR_RESOURCE, or the error of a task or of turn. */
 int bench_devices_measure(struct bench_devices *, struct bench_device_rates *r, struct err *err);
 /* The same for @devices, on the loop of @job. */
-int bench_devices(struct job *job, struct devices *devices, uint64_t room,
+int bench_devices(struct job *job, struct devices *devices, uint64_t room, uint64_t device_room,
                   struct bench_device_rates *r, struct err *err);
 
 /* ---- tuning ---- */
