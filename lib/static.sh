@@ -2,7 +2,8 @@
 # Compile the libraries of the static program and of the wheel that Debian's packages do not have as archives, or not with
 # what collctl needs: libcurl, libmicrohttpd, libzip, jansson and xxhash, from the sources of the running Debian.
 #
-#   lib/static.sh FOLDER [HOST]      leaves FOLDER/include and FOLDER/lib
+#   lib/static.sh FOLDER [HOST]      leaves FOLDER/include, FOLDER/lib, and FOLDER/licenses: of each archive a link to the
+#                                    text of its licence
 #
 # HOST: for another processor, such as aarch64-linux-gnu, whose tools CC, AR and RANLIB name (cross.mk).
 # DEBIAN_MIRROR names another mirror than deb.debian.org. DEBIAN_SUITE names a newer Debian than the running one: then the
@@ -17,8 +18,8 @@ cpu=${host%%-*}
 unset MAKEFLAGS MFLAGS MAKEOVERRIDES # of a make that runs this, whose CC is another one's
 mkdir -p "$1"
 cd "$1"
-rm -rf apt sources build include lib
-mkdir -p apt/lists/partial apt/cache/archives/partial sources build include lib
+rm -rf apt sources build include lib licenses
+mkdir -p apt/lists/partial apt/cache/archives/partial sources build include lib licenses
 top=$PWD log=$PWD/log
 names=(curl libmicrohttpd libzip jansson xxhash)
 [[ -z ${DEBIAN_SUITE-} ]] || names=(openssl libzstd "${names[@]}")
@@ -122,5 +123,9 @@ for name in "${names[@]}"; do
 	echo "  STATIC  $name"
 	{ unpack "$name" && (cd "build/$name" && "build_$name"); } >>"$log" 2>&1 </dev/null ||
 		failed "$name cannot be compiled"
+	cp "build/$name/debian/copyright" "licenses/$name"
+	for archive in lib/*.a; do # what is new belongs to it
+		[[ -e licenses/${archive#lib/} ]] || ln -s "$name" "licenses/${archive#lib/}"
+	done
 done
 rm -rf apt build

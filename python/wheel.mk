@@ -23,6 +23,7 @@ wheel: $(STATIC_DEPS)/done
 	done
 	+$(MAKE) --no-print-directory BUILD=$(WHEEL)/build NVCC= SANITIZE= \
 		CPPFLAGS='-DCOLLCTL_LINKED -I$(abspath $(STATIC_DEPS))/include' \
-		LDFLAGS='-s -Wl,--gc-sections,--exclude-libs,ALL -L$(WHEEL_ARCHIVES) -L$(STATIC_DEPS)/lib' \
+		LDFLAGS='-s -Wl,--gc-sections,--exclude-libs,ALL,-Map=$$@.map -L$(WHEEL_ARCHIVES) -L$(STATIC_DEPS)/lib' \
 		LDLIBS='-lcurl -lmicrohttpd -lzip -lz -lzstd $(STATIC_IPSEC_MB)' $(WHEEL_ELF)
-	READELF=$(CROSS)readelf python3 python/wheel.py --version $(LIB_VERSION) --output $(WHEEL) $(WHEEL_ELF)
+	READELF=$(CROSS)readelf python3 python/wheel.py --version $(LIB_VERSION) --output $(WHEEL) \
+		--own $(WHEEL)/build $(WHEEL_ELF:%=--map %.map) $(WHEEL_ELF)

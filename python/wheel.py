@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Pack a program and a shared library of collctl, and the package in python/collctl, as a wheel.
 
-    python/wheel.py --version VERSION --output FOLDER [--local] PROGRAM LIBRARY
+    python/wheel.py --version VERSION --output FOLDER [--local] [--own FOLDER] [--map FILE]... PROGRAM LIBRARY
 
 Prints the wheel's name. The name says the oldest glibc that has all symbols that the two files need, as auditwheel
 does (PEP 600). What needs another library than those of glibc runs on this machine only: that is an error, or with --local
-a wheel for this machine. The same files give the same bytes. READELF names the program readelf."""
+a wheel for this machine. The same files give the same bytes. READELF names the program readelf.
+
+--map is a map of the linker: the wheel has the licence of each archive that it names, but of those in the folder --own."""
 
 import argparse
 import base64
@@ -31,6 +33,11 @@ GLIBC = {
     "ld-linux-x86-64.so.2",
     "ld-linux-aarch64.so.1",
 }
+
+# Archives of the compiler and of glibc, whose licences ask nothing of what is linked with them.
+COMPILER = {"libgcc.a", "libgcc_eh.a", "libc_nonshared.a"}
+
+COMMON = "/usr/share/common-licenses"
 
 METADATA = """\
 Metadata-Version: 2.1
@@ -85,7 +92,38 @@ def platform_of(files, local):
     return f"manylinux_2_{minor}_{processor}"
 
 
-def members(version, platform, program, library):
+def licence_of(archive):
+    """The text of the licence: beside what lib/static.sh has compiled, else that of Debian's package."""
+    compiled = archive.parent.parent / "licenses" / archive.name
+    if compiled.exists():
+        return compiled.resolve()
+    found = subprocess.run(
+        ["dpkg", "-S", archive.resolve()], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True, check=False
+    )
+    package = found.stdout.split(":")[0]
+    text = Path("/usr/share/doc") / package / "copyright"
+    if not package or not text.exists():
+        sys.exit(f"wheel.py: {archive}: no licence is known: neither {compiled} nor that of a package of Debian")
+    return text
+
+
+def licences(maps, own):
+    """{name: text} of the libraries of whose archives the two files have parts, and of the licences that these texts name
+    as files of Debian."""
+    archives = {
+        Path(name) for m in maps for name in re.findall(r"^(\S+\.a)\(", m.read_text(errors="replace"), re.MULTILINE)
+    }
+    texts = {}
+    for a in sorted(archives):
+        if a.name not in COMPILER and not (own and own.resolve() in a.resolve().parents):
+            text = licence_of(a)
+            texts[text.parent.name if text.name == "copyright" else text.name] = text.read_bytes()
+    for name in {n.decode().rstrip(".") for t in texts.values() for n in re.findall(COMMON.encode() + rb"/([\w.+-]+)", t)}:
+        texts[f"common-licenses/{name}"] = Path(COMMON, name).read_bytes()
+    return texts
+
+
+def members(version, platform, texts, program, library):
     """(name, bytes, executable) of each member but RECORD."""
     info = f"collctl-{version}.dist-info"
     for file in sorted(PACKAGE.iterdir()):
@@ -94,6 +132,8 @@ def members(version, platform, program, library):
     yield f"collctl/{library.name}", library.read_bytes(), True
     yield f"collctl-{version}.data/scripts/{program.name}", program.read_bytes(), True
     yield f"{info}/LICENSE", (PACKAGE.parent.parent / "LICENSE").read_bytes(), False
+    for name in sorted(texts):
+        yield f"{info}/licenses/{name}", texts[name], False
     yield f"{info}/METADATA", METADATA.format(version=version, description=README.read_text()).encode(), False
     yield f"{info}/WHEEL", WHEEL.format(platform=platform).encode(), False
 
@@ -122,12 +162,14 @@ def main():
     parser.add_argument("--version", required=True)
     parser.add_argument("--output", required=True, type=Path)
     parser.add_argument("--local", action="store_true")
+    parser.add_argument("--own", type=Path)
+    parser.add_argument("--map", type=Path, action="append", default=[])
     parser.add_argument("program", type=Path)
     parser.add_argument("library", type=Path)
     a = parser.parse_args()
     platform = platform_of([a.program, a.library], a.local)
     path = a.output / f"collctl-{a.version}-py3-none-{platform}.whl"
-    pack(path, a.version, members(a.version, platform, a.program, a.library))
+    pack(path, a.version, members(a.version, platform, licences(a.map, a.own), a.program, a.library))
     print(path)
 
 

@@ -57,6 +57,24 @@ use_wheel() {
 	install_wheel "$wheel"
 	use_wheel
 }
+# licences WHEEL: the names of the licences in it
+licences() { "$PYTHON" -m zipfile -l "$1" | sed -n 's,^[^ ]*/licenses/\([^ ]*\) .*,\1,p'; }
+@test "a wheel has the licence of each archive that it contains, or is not made" {
+	local pack=("$PYTHON" -B "$ROOT/python/wheel.py" --version 0.1.0 --output . --local --own own)
+	strip -o collctl "$COLLCTL"
+	strip -o libcollctl.so.0 "$BUILT/libcollctl.so.0"
+	mkdir -p deps/lib deps/licenses own other
+	touch deps/lib/libone.a own/libown.a other/libtwo.a
+	echo 'Apache, in /usr/share/common-licenses/Apache-2.0.' >deps/licenses/one
+	ln -s one deps/licenses/libone.a
+	printf '%s\n' "Archive member included" "$PWD/deps/lib/libone.a(x.o)" "                  own/libown.a(y.o) (x)" "own/libown.a(y.o)" \
+		"/usr/lib/gcc/libgcc.a(z.o)" >one.map
+	run -0 --separate-stderr "${pack[@]}" --map one.map collctl libcollctl.so.0
+	assert_equal "$(licences "$output" | xargs)" 'common-licenses/Apache-2.0 one'
+	echo "$PWD/other/libtwo.a(z.o)" >two.map
+	run -1 "${pack[@]}" --map one.map --map two.map collctl libcollctl.so.0
+	assert_output --partial 'other/libtwo.a: no licence is known'
+}
 
 @test "make wheel: everything but glibc is inside, and no other symbol is visible" {
 	((LONG)) || skip 'COLLCTL_LONG=1 builds the wheel'
@@ -65,6 +83,10 @@ use_wheel() {
 	[[ $(basename build/wheel/*.whl) =~ ^collctl-[0-9.]+-py3-none-manylinux_2_[0-9]+_$(uname -m).whl$ ]]
 	nm -D --defined-only build/wheel/build/libcollctl.so.0 | grep -vE ' [A-Z] (collctl_[a-z_]+|COLLCTL_0)(@@COLLCTL_0)?$' >names || true
 	assert_equal "$(<names)" ''
+	run -0 licences build/wheel/*.whl
+	for name in curl jansson libmicrohttpd libssl-dev libzip libzstd-dev xxhash zlib1g-dev common-licenses/Apache-2.0; do assert_line "$name"; done
+	grep -hoE '^[^ ]+\.a\(' build/wheel/build/*.map | grep -vE '/(libgcc(_eh)?|libc_nonshared)\.a|^build/wheel/build/' | sed 's,.*/,,' | sort -u >archives
+	(($(wc -l <archives) - 1 == $(grep -vc / <<<"$output"))) # libssl and libcrypto have one
 	install_wheel build/wheel/*.whl
 	use_wheel
 	assert_equal "$(env/bin/collctl version --json | jq -c .build.lacks)" '["serve over HTTPS"]'
