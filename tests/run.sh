@@ -355,14 +355,15 @@ tests() { # FOLDER PREFIX DIR [BATS OPTIONS...]: every test in tests/FOLDER agai
 	done
 }
 
-# device_jobs PREFIX DIR [BATS OPTIONS...]: whole jobs over the stand-in, with one device and with three
+# device_jobs PREFIX DIR [BATS OPTIONS...]: whole jobs over the stand-in, with one device and with three, which do what CUDA permits
 device_jobs() {
-	local prefix=$1 dir=$PWD/$2 n
+	local prefix=$1 dir=$PWD/$2 n late
 	shift 2
 	for n in 1 3; do
+		late=$((n == 3 ? 100 : 0)),$n
 		later "${prefix}gpu/jobs-$n" $((long ? 2400 : 1800)) tap env COLLCTL="$dir/collctl" BATS_TEST_TIMEOUT=$((long ? 1200 : 600)) \
 			COLLTEST_PLUGIN="$dir/collctl-standin.so" COLLCTL_NCCL_PATH="$dir/collctl-standin-nccl.so" \
-			COLLCTL_STANDIN_DEVICES=$n COLLCTL_STANDIN_PEERS=1 "${fixed[@]}" bats --tap "$@" tests/gpu/jobs.bats
+			COLLCTL_STANDIN_DEVICES=$n COLLCTL_STANDIN_PEERS=1 COLLCTL_STANDIN_DELAY=$late "${fixed[@]}" bats --tap "$@" tests/gpu/jobs.bats
 	done
 }
 

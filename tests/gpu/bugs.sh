@@ -41,6 +41,9 @@ common=(--no-sync --insecure -q --format raw --dtype i32 --timeout 30s)
 "$build/collctl" allreduce -n 1 "${common[@]}" in.0.raw in.1.raw in.2.raw -o want.one
 for i in 0 1 2; do head -c 40000 "in.$i.raw" >"few.$i.raw"; done
 "$build/collctl" allreduce -n 1 "${common[@]}" few.0.raw few.1.raw few.2.raw -o want.few
+many=() # more inputs than a kernel's arguments name
+for ((i = 0; i < 21; i++)); do many+=("few.$((i % 3)).raw"); done
+"$build/collctl" allreduce -n 1 "${common[@]}" "${many[@]}" -o want.many
 "$build/collctl" run -n 2 -- allreduce "${common[@]}" 'in.{rank}.raw' in.2.raw in.3.raw -o 'want.{rank}'
 
 # collective VARIABLE=VALUE... -- WORDS...: a job over the stand-in. Its exit code is in $code.
@@ -83,6 +86,8 @@ jobs() {
 	is_right 0 out.0 want.0 && is_right 0 out.1 want.1 || return
 	collective "$late" COLLCTL_STANDIN_PEERS=$(($2 % 2)) -- "${one[@]}" --device-path nccl in.0.raw in.1.raw in.2.raw -o out.one
 	is_right 0 out.one want.one || return
+	collective "$late" COLLCTL_STANDIN_PEERS=$(($2 % 2)) -- "${one[@]}" --memory 1M "${many[@]}" -o out.many
+	is_right 0 out.many want.many || return
 	collective "$late" COLLCTL_STANDIN_FAIL=$k -- "${one[@]}" few.0.raw few.1.raw few.2.raw -o out.few
 	((code)) || want=0 # the job has fewer copies and kernels
 	is_right $want out.few want.few || return
