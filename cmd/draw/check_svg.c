@@ -162,7 +162,7 @@ char *check_svg(const struct check_view *v, size_t *len)
 	const double side = MAP / (v->links->size < 8 ? 8.0 : (double)v->links->size);
 	const double map = fmax(side * v->links->size, LEGEND);
 	const double width = 2 * map + 3 * MARGIN, height = side * v->links->size + 2 * MARGIN + 48;
-	char title[64], of[32] = "";
+	char title[96], of[32] = "";
 	if (!f)
 		return NULL;
 	if (v->links->came)
