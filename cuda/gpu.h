@@ -157,6 +157,9 @@ void lane_fail(struct task *task, const char *why);
 /* The emptier of the lanes @kind and @kind + 1. */
 struct lane *lane_pick(struct device *device, enum lane_kind kind);
 
+/* Of several devices the index of the first that has failed, with *error its error. -1: none has.
+ */
+int gpu_failed(const struct gpu *, cudaError_t *error);
 int gpu_next(struct gpu *, void **cookie, char *why, size_t cap);
 int gpu_drain(struct gpu *, int64_t ns);
 

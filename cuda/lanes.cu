@@ -54,17 +54,26 @@ static void complete(struct gpu *gpu, struct task *task)
 	end(gpu);
 }
 
+int gpu_failed(const struct gpu *gpu, cudaError_t *error)
+{
+	for (int i = 0; i < gpu->ndevices && gpu->ndevices > 1; i++) {
+		const cudaError_t found = cudaEventQuery(gpu->devices[i].fetched);
+		if (found == cudaSuccess || found == cudaErrorNotReady)
+			continue;
+		*error = found;
+		return i;
+	}
+	return -1;
+}
+
 /* Has a device whose memory the task has read failed? A stream that waits for a stream of another
- * device goes on when that device has failed. */
+ * device goes on, or waits for ever, when that device has failed. */
 static void find_failed(const struct gpu *gpu, struct task *task)
 {
-	for (int i = 0; i < gpu->ndevices && task->error == cudaSuccess; i++) {
-		const cudaError_t error = cudaEventQuery(gpu->devices[i].fetched);
-		if (error == cudaSuccess || error == cudaErrorNotReady)
-			continue;
-		task->error = error;
-		task->device = i;
-	}
+	const int failed = task->error == cudaSuccess ? gpu_failed(gpu, &task->error) : -1;
+
+	if (failed >= 0)
+		task->device = failed;
 }
 
 static void *wait_for_tasks(void *arg)

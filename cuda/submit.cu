@@ -360,8 +360,10 @@ int gpu_submit(struct gpu *gpu, const struct gpu_task *t, char *why, size_t cap)
 		drop(task);
 	if (error == cudaSuccess)
 		error = pushed;
-	if (error != cudaSuccess)
-		return gpu_fail(why, cap, error, "%s on GPU %d cannot start", gpu_op_name(t->op),
-		                device->ordinal);
-	return 0;
+	if (error == cudaSuccess)
+		return 0;
+	/* It may be that of another device, whose memory the task reads. */
+	const int failed = gpu_failed(gpu, &error);
+	return gpu_fail(why, cap, error, "%s on GPU %d cannot start", gpu_op_name(t->op),
+	                failed < 0 ? device->ordinal : gpu->devices[failed].ordinal);
 }
