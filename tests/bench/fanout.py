@@ -252,6 +252,7 @@ def main():
         if not shutil.which(name):
             print(f"fanout: skipped: {name} is not there")
             return
+    bench.touch_memory()
     place = tempfile.mkdtemp(prefix="collctl-bench.", dir=a.folder or os.environ.get("TMPDIR", "/var/tmp"))
     hosts = Hosts(place)
     try:

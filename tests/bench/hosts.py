@@ -168,6 +168,7 @@ def main():
         if v.startswith("COLLCTL"):
             del os.environ[v]
     bench.environment()
+    bench.touch_memory()
     place = a.folder or os.environ.get("TMPDIR", "/var/tmp")
     folder = tempfile.mkdtemp(prefix="collctl-bench.", dir=place)
     large = folder

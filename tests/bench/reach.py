@@ -71,7 +71,8 @@ def compare_links(net, folder, mbit, rounds):
 
 
 def open_sshd(net, folder, start=lambda net, r, words: net.start(r, *words)):
-    """sshd on the first four hosts, by @start; (processes, the words of ssh)."""
+    """sshd on the first four hosts, by @start; (processes, the words of ssh). SHLVL: bash then does not read the user's .bashrc, which may
+    take longer than ssh itself."""
     os.makedirs("/run/sshd", exist_ok=True)
     command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/host")
     command("ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", f"{folder}/user")
@@ -81,7 +82,7 @@ def open_sshd(net, folder, start=lambda net, r, words: net.start(r, *words)):
     for r in range(4):
         with open(f"{folder}/sshd.{r}", "w", encoding="utf8") as f:
             f.write(f"ListenAddress {net.address(r)}\nHostKey {folder}/host\nPidFile none\nStrictModes no\n"
-                    f"AuthorizedKeysFile {folder}/authorized\nUsePAM no\nPermitRootLogin yes\n"
+                    f"AuthorizedKeysFile {folder}/authorized\nUsePAM no\nPermitRootLogin yes\nSetEnv SHLVL=2\n"
                     "Subsystem sftp internal-sftp\n")
         started.append(start(net, r, [shutil.which("sshd"), "-D", "-f", f"{folder}/sshd.{r}"]))
     ssh = (f"ssh -T -o BatchMode=yes -i {folder}/user -o UserKnownHostsFile={folder}/known "
