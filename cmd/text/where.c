@@ -29,6 +29,7 @@ static const struct {
         [SPENT_OTHER] = {"other work", NULL},
         [TIME_PROCESSOR] = {"waiting for a processor", "fewer ranks or --threads on its host"},
         [TIME_JOIN_RANKS] = {"joining", "start all ranks at the same time"},
+        [TIME_CONNECT_FILES] = {"comparing files and opening outputs", NULL},
         [TIME_CONNECT_LINKS] = {"connecting", "fewer --streams need fewer connections"},
         [TIME_COMMIT_DISK] = {"completing the output", "--no-sync does not wait for the disk"},
         [TIME_COMMIT_RANKS] = {"waiting for the other ranks' outputs",

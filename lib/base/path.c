@@ -14,6 +14,13 @@ const char *path_name(const char *path)
 	return slash ? slash + 1 : path;
 }
 
+bool path_share_folder(const char *a, const char *b)
+{
+	const size_t n = (size_t)(path_name(a) - a);
+
+	return n == (size_t)(path_name(b) - b) && memcmp(a, b, n) == 0;
+}
+
 size_t path_trim(const char *path, size_t len)
 {
 	while (len > 1 && path[len - 1] == '/')

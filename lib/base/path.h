@@ -9,6 +9,8 @@
 
 /* The part of @path after the last '/'; the whole path if it has none. */
 const char *path_name(const char *path);
+/* Do two paths name entries of one folder, by the same text? */
+bool path_share_folder(const char *a, const char *b);
 /* The length of the first @len bytes of @path without slashes at their end. "/" keeps one. */
 size_t path_trim(const char *path, size_t len);
 /* Is @name a plain name of a file: not hidden, without '/', and of printable characters

@@ -82,9 +82,10 @@ struct coll_observer {
 };
 
 /* clock_ns() at the start, and at the end of each stage; 0: not reached. join is the end of
- * agreeing; seal: the outputs are complete; verdict: all ranks have voted. */
+ * agreeing; prepare, of collectives over files: files are compared, the outputs are open; seal: the
+ * outputs are complete; verdict: all ranks have voted. */
 struct coll_times {
-	int64_t start, join, connect, run, seal, verdict, commit;
+	int64_t start, join, prepare, connect, run, seal, verdict, commit;
 };
 /* Seconds between two of them; 0 if one was not reached. */
 static inline double coll_seconds(int64_t from, int64_t to)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/units.h"
 #include "lib/coll/files/consolidated.h"
@@ -364,6 +365,7 @@ static int connect_all(struct coll *life, struct err *err)
 	    clones_agree(c, err) < 0 || input_stats_scan(c, err) < 0 ||
 	    elements_prepare(c, err) < 0 || origin_prepare(c, err) < 0 || slerp_prepare(c, err) < 0)
 		return -1;
+	life->times.prepare = clock_ns();
 	return await_prepared(c, err) < 0 ? -1 : clones_connect(c, err);
 }
 

@@ -19,6 +19,7 @@ static const struct {
         [SPENT_OTHER] = {"run", "other"},
         [TIME_PROCESSOR] = {"run", "processor"},
         [TIME_JOIN_RANKS] = {"join", "ranks"},
+        [TIME_CONNECT_FILES] = {"connect", "files"},
         [TIME_CONNECT_LINKS] = {"connect", "links"},
         [TIME_COMMIT_DISK] = {"commit", "write"},
         [TIME_COMMIT_RANKS] = {"commit", "ranks"},
@@ -38,7 +39,8 @@ void time_spent(const struct coll_result *r, double out[TIME_RESOURCES])
 		out[k] = run_seconds(r, r->spent.ns[k]);
 	out[TIME_PROCESSOR] = run_seconds(r, r->spent.contended);
 	out[TIME_JOIN_RANKS] = coll_seconds(t->start, t->join);
-	out[TIME_CONNECT_LINKS] = coll_seconds(t->join, t->connect);
+	out[TIME_CONNECT_FILES] = coll_seconds(t->join, t->prepare);
+	out[TIME_CONNECT_LINKS] = coll_seconds(t->prepare ? t->prepare : t->join, t->connect);
 	out[TIME_COMMIT_DISK] = coll_seconds(t->run, t->seal);
 	out[TIME_COMMIT_RANKS] = coll_seconds(t->seal, t->verdict);
 	out[TIME_COMMIT_NAMES] = coll_seconds(t->verdict, t->commit);

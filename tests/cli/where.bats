@@ -51,6 +51,7 @@ assert_times() {
 				| all(($w.spent + $w.peers)[]; .seconds >= 0)
 				and ([$sum.join - $s.join, $sum.connect - $s.connect, $sum.commit - $s.commit] | map(fabs) | max) < 1e-5
 				and $sum.run <= $s.run * 1.00001
+				and any($w.spent[]; .stage == "connect" and .resource == "files" and .seconds > 0)
 				and ($w.spent | map(.stage + " " + .resource) | unique | length) == ($w.spent | length)
 				and all($w.peers[]; .rank != $r and .rank < 3)
 				and $w.threads == (if '"$([[ $options == *threads* ]] && echo true || echo false)"' then 2 else 1 end)

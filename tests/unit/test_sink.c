@@ -781,6 +781,41 @@ TEST_WITH(test_old_without_descriptors, NULL, empty_folder)
 	sink_free(s);
 }
 
+/* The same folder is opened once; each file is looked at in its own. */
+TEST_WITH(test_attributes_of_old_files, NULL, empty_folder)
+{
+	static const char *const names[] = {"a/x",    "a/y",    "b/x", "a/x",
+	                                    "a/none", "link/x", "b",   "z"};
+	static const int sizes[] = {1, 2, 3, 1, -1, -1, -1, 4};
+	const struct sink_attributes as = {.has_mode = false};
+	struct err err = ERR_INIT;
+	struct beneath last = BENEATH_INIT;
+	struct stat st;
+	int before = -1;
+	assert_int_equal(mkdir("top", 0755) | mkdir("top/a", 0755) | mkdir("top/b", 0755), 0);
+	assert_int_equal(symlink("a", "top/link"), 0);
+	put("top/a/x", "1", 0644);
+	put("top/a/y", "12", 0644);
+	put("top/b/x", "123", 0644);
+	put("top/z", "1234", 0644);
+	struct sink *s = new_sink(false);
+	for (int i = 0; i < (int)(sizeof names / sizeof *names); i++) {
+		const int file = sink_add_below(s, "top", names[i], 5, &as, &err);
+		assert_true(file >= 0);
+		const int ret = sink_stat_old(s, file, &last, &st, &err);
+		assert_int_equal(ret, sizes[i] < 0 ? -1 : 0);
+		if (ret == 0)
+			assert_int_equal(st.st_size, sizes[i]);
+		if (i == 1)
+			assert_int_equal(last.fd, before);
+		before = last.fd;
+		err_clear(&err);
+	}
+	beneath_release(&last);
+	assert_int_equal(last.fd, -1);
+	sink_free(s);
+}
+
 int main(void)
 {
 	return unit_run(into_folder, out_of_folder);

@@ -163,7 +163,7 @@ static int keep(struct gather_update *u, struct sink *sink, int file, const stru
 
 /* Compare the output @file with @want. */
 static int compare(struct collective *c, struct listed_file *want, int file, const uint8_t *digest,
-                   uint8_t *buf, struct err *err)
+                   struct beneath *last, uint8_t *buf, struct err *err)
 {
 	struct sink *sink = c->transfer.sink;
 	struct stat was;
@@ -173,10 +173,7 @@ static int compare(struct collective *c, struct listed_file *want, int file, con
 		want->equal = true;
 		return 0;
 	}
-	const int fd = sink_open_old(sink, file, NULL);
-	want->equal = fd >= 0 && update_is_copy(c, want, digest, fd, &was, buf);
-	if (fd >= 0)
-		close(fd);
+	want->equal = update_is_copy(c, want, file, digest, last, &was, buf);
 	return want->equal ? keep(&c->transfer.gather_update, sink, file, &was, err) : 0;
 }
 
@@ -186,6 +183,7 @@ static int compare_all(void *ctx, struct err *err)
 	struct collective *c = ctx;
 	const struct gather_update *u = &c->transfer.gather_update;
 	uint8_t *buf = err_malloc(UPDATE_PIECE, "staging", err);
+	struct beneath last = BENEATH_INIT;
 	int ret = buf ? 0 : -1;
 	size_t n = 0;
 	for (int r = 0; r < c->agreed.size; r++) {
@@ -194,8 +192,9 @@ static int compare_all(void *ctx, struct err *err)
 			if ((ret = offload_stopped(err)) == 0)
 				ret = compare(c, &of->files.files[f], gathered_file(c, r, f),
 				              u->digests ? u->digests + n * DIGEST_BYTES : NULL,
-				              buf, err);
+				              &last, buf, err);
 	}
+	beneath_release(&last);
 	free(buf);
 	return ret;
 }
@@ -296,10 +295,13 @@ int gather_update_agree(struct collective *c, struct err *err)
 int gather_update_check(const struct collective *c, struct err *err)
 {
 	const struct gather_update *u = &c->transfer.gather_update;
-	for (size_t i = 0; i < u->nkept; i++)
-		if (update_check_left(c->transfer.sink, u->kept[i].file, &u->kept[i].was, err) < 0)
-			return -1;
-	return 0;
+	struct beneath last = BENEATH_INIT;
+	int ret = 0;
+	for (size_t i = 0; i < u->nkept && ret == 0; i++)
+		ret = update_check_left(c->transfer.sink, u->kept[i].file, &last, &u->kept[i].was,
+		                        err);
+	beneath_release(&last);
+	return ret;
 }
 
 void gather_update_release(struct collective *c)

@@ -48,54 +48,76 @@ static int digest_inputs(void *ctx, struct err *err)
 
 /* ---- what this rank lacks ---- */
 
-bool update_is_copy(struct collective *c, const struct listed_file *want, const uint8_t *digest,
-                    int fd, struct stat *st, uint8_t *buf)
+/* Has the old file of the output @file this digest? *st: the attributes of the file that was read.
+ */
+static bool has_digest(struct collective *c, const struct listed_file *want, int file,
+                       const uint8_t *digest, struct stat *st, uint8_t *buf)
 {
-	const struct sink_attributes as = files_attributes(c, want);
+	const int fd = sink_open_old(c->transfer.sink, file, NULL);
+	const struct update_source source = update_source_of(&c->transfer.update, fd, want->name);
 	uint8_t own[DIGEST_BYTES];
 	struct err ignored = ERR_INIT;
-	if (want->mode == MODE_NONE || fstat(fd, st) || (uint64_t)st->st_size != want->bytes ||
-	    (as.has_mode && (st->st_mode & 0777) != (as.mode & 0777)))
-		return false;
-	if (!c->request->checksum)
-		return st->st_mtim.tv_sec == as.modified.tv_sec &&
-		       st->st_mtim.tv_nsec == as.modified.tv_nsec;
-	const struct update_source source = update_source_of(&c->transfer.update, fd, want->name);
-	return update_digest_file(&c->transfer.update, &source, want->bytes, buf, own, &ignored) ==
-	               0 &&
-	       memcmp(own, digest, DIGEST_BYTES) == 0;
+	const bool same = fd >= 0 && fstat(fd, st) == 0 && (uint64_t)st->st_size == want->bytes &&
+	                  update_digest_file(&c->transfer.update, &source, want->bytes, buf, own,
+	                                     &ignored) == 0 &&
+	                  memcmp(own, digest, DIGEST_BYTES) == 0;
+	if (fd >= 0)
+		close(fd);
+	return same;
 }
 
-/* Is the old file @fd, at the path of the sink's file @file, as the root's file @f? */
-static bool is_equal(struct collective *c, int f, int file, int fd, uint8_t *buf)
+bool update_is_copy(struct collective *c, const struct listed_file *want, int file,
+                    const uint8_t *digest, struct beneath *last, struct stat *st, uint8_t *buf)
+{
+	const struct sink_attributes as = files_attributes(c, want);
+	if (want->mode == MODE_NONE || sink_stat_old(c->transfer.sink, file, last, st, NULL) ||
+	    (uint64_t)st->st_size != want->bytes ||
+	    (as.has_mode && (st->st_mode & 0777) != (as.mode & 0777)))
+		return false;
+	if (c->request->checksum)
+		return has_digest(c, want, file, digest, st, buf);
+	return st->st_mtim.tv_sec == as.modified.tv_sec &&
+	       st->st_mtim.tv_nsec == as.modified.tv_nsec;
+}
+
+/* Is the old file at the path of the sink's file @file as the root's file @f? */
+static bool is_equal(struct collective *c, int f, int file, struct beneath *last, uint8_t *buf)
 {
 	const struct listed_file *want = &c->agreed.root_files.files[f];
 	const uint8_t *of_files = c->transfer.update.of_files;
 	struct stat *seen = &c->transfer.update.seen[f];
 	if (sink_fate(c->transfer.sink, file) == SINK_KEEP) /* it is the root's input */
-		return want->mode != MODE_NONE && fstat(fd, seen) == 0;
+		return want->mode != MODE_NONE &&
+		       sink_stat_old(c->transfer.sink, file, last, seen, NULL) == 0;
 	return update_takes_old(c) &&
-	       update_is_copy(c, want, of_files ? of_files + (size_t)f * DIGEST_BYTES : NULL, fd,
-	                      seen, buf);
+	       update_is_copy(c, want, file, of_files ? of_files + (size_t)f * DIGEST_BYTES : NULL,
+	                      last, seen, buf);
 }
 
-static void find_old(struct collective *c, int f, uint8_t *buf)
+/* Is there an old version of the output @file that can be read? */
+static bool has_old(const struct collective *c, int file)
+{
+	const int fd = update_takes_old(c) ? sink_open_old(c->transfer.sink, file, NULL) : -1;
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+static void find_old(struct collective *c, int f, struct beneath *last, uint8_t *buf)
 {
 	uint8_t *lacks = c->transfer.update.lacks;
 	for (int k = 0; k < c->transfer.copies; k++) {
 		const int file = files_place(c, k, (size_t)f)->file;
 		const enum sink_fate fate = sink_fate(c->transfer.sink, file);
-		const int fd = sink_open_old(c->transfer.sink, file, NULL);
-		const bool old = fd >= 0 && (update_takes_old(c) || fate == SINK_KEEP);
+		const bool equal = is_equal(c, f, file, last, buf);
+		const bool old = equal || fate == SINK_KEEP || has_old(c, file);
 		/* Also if there is an old version: the commit removes a part that is not needed. */
 		const bool part = sink_open_part(c->transfer.sink, file) >= 0;
 		/* If another rank writes the file, it answers for both. */
 		if (!old && !part && fate != SINK_LEAVE)
 			update_set_bit(lacks, 2 * (uint64_t)f + 1);
-		if (fd < 0 || !is_equal(c, f, file, fd, buf))
+		if (!equal)
 			update_set_bit(lacks, 2 * (uint64_t)f);
-		if (fd >= 0)
-			close(fd);
 	}
 }
 
@@ -103,12 +125,14 @@ static int find_lacks(void *ctx, struct err *err)
 {
 	struct collective *c = ctx;
 	uint8_t *buf = err_malloc(UPDATE_PIECE, "staging", err);
+	struct beneath last = BENEATH_INIT;
 	int ret = buf ? 0 : -1;
 	for (int f = 0; f < c->agreed.root_files.nfiles && ret == 0 && c->transfer.sink; f++) {
 		ret = offload_stopped(err);
 		if (ret == 0 && !c->agreed.root_files.files[f].linked)
-			find_old(c, f, buf);
+			find_old(c, f, &last, buf);
 	}
+	beneath_release(&last);
 	if (c->request->delta ? !coding_library() : c->request->update && !update_can_decode(c))
 		update_set_bit(c->transfer.update.lacks, 2 * (uint64_t)c->agreed.root_files.nfiles);
 	free(buf);
@@ -603,29 +627,30 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	                                       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec));
 }
 
-int update_check_left(const struct sink *sink, int file, const struct stat *was, struct err *err)
+int update_check_left(const struct sink *sink, int file, struct beneath *last,
+                      const struct stat *was, struct err *err)
 {
 	struct err why = ERR_INIT;
-	const int fd = sink_open_old(sink, file, &why);
 	struct stat st;
-	const bool same = fd >= 0 && fstat(fd, &st) == 0 && same_file(&st, was);
-	if (fd >= 0)
-		close(fd);
-	return same ? 0 : update_not_opened(sink_path(sink, file), &why, err);
+	return sink_stat_old(sink, file, last, &st, &why) == 0 && same_file(&st, was)
+	               ? 0
+	               : update_not_opened(sink_path(sink, file), &why, err);
 }
 
 /* Are the files that are left what they were when they were compared? */
 static int check_kept(const struct collective *c, struct err *err)
 {
 	const struct update *u = &c->transfer.update;
-	for (int f = 0; f < c->agreed.root_files.nfiles && u->nequal; f++) {
+	struct beneath last = BENEATH_INIT;
+	int ret = 0;
+	for (int f = 0; f < c->agreed.root_files.nfiles && u->nequal && ret == 0; f++) {
 		const int file = files_place(c, 0, (size_t)f)->file;
 		if (sink_fate(c->transfer.sink, file) == SINK_EQUAL &&
-		    !c->agreed.root_files.files[f].linked &&
-		    update_check_left(c->transfer.sink, file, &u->seen[f], err) < 0)
-			return -1;
+		    !c->agreed.root_files.files[f].linked)
+			ret = update_check_left(c->transfer.sink, file, &last, &u->seen[f], err);
 	}
-	return 0;
+	beneath_release(&last);
+	return ret;
 }
 
 int update_finish(struct collective *c, struct err *err)

@@ -36,6 +36,7 @@
 #include "lib/base/err.h"
 #include "lib/data/coding/coding.h"
 #include "lib/data/digest_cache.h"
+#include "lib/data/files/beneath.h"
 
 struct coll_pieces;
 struct collective;
@@ -118,13 +119,14 @@ struct update {
  * the old files? */
 bool update_wanted(const struct collective *);
 bool update_takes_old(const struct collective *);
-/* Is the old file @fd a copy of @want? @digest: of @want, with --checksum; @buf: UPDATE_PIECE
- * bytes. *st: its attributes, if it is. */
-bool update_is_copy(struct collective *, const struct listed_file *want, const uint8_t *digest,
-                    int fd, struct stat *st, uint8_t *buf);
-/* Is the output @file, which was left as it was, still the file with the attributes @was?
- * ERR_INPUT. */
-int update_check_left(const struct sink *, int file, const struct stat *was, struct err *err);
+/* Is the old file of the output @file a copy of @want? @digest: of @want, with --checksum; @last:
+ * as for sink_stat_old; @buf: UPDATE_PIECE bytes. *st: its attributes, if it is. */
+bool update_is_copy(struct collective *, const struct listed_file *want, int file,
+                    const uint8_t *digest, struct beneath *last, struct stat *st, uint8_t *buf);
+/* Is the output @file, which was left as it was, still the file with the attributes @was? @last: as
+ * for sink_stat_old. ERR_INPUT. */
+int update_check_left(const struct sink *, int file, struct beneath *last, const struct stat *was,
+                      struct err *err);
 /* An answer of the coordinator is damaged. Returns -1. */
 int update_malformed_answer(const struct collective *, struct err *err);
 /* Once the outputs have names: find what all ranks have, leave it out of the vector, and keep the

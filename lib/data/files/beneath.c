@@ -49,6 +49,25 @@ int beneath_open(const char *path, size_t top)
 	return fd;
 }
 
+int beneath_at(struct beneath *b, const char *path, size_t top)
+{
+	if (b->fd >= 0 && b->top == top && path_share_folder(b->path, path))
+		return b->fd;
+	beneath_release(b);
+	if ((b->path = strdup(path)))
+		b->fd = beneath_open(path, top);
+	b->top = top;
+	return b->fd;
+}
+
+void beneath_release(struct beneath *b)
+{
+	if (b->fd >= 0)
+		close(b->fd);
+	free(b->path);
+	*b = (struct beneath)BENEATH_INIT;
+}
+
 static bool is_same(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;

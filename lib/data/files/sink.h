@@ -20,6 +20,7 @@
 #include "lib/base/err.h"
 #include "lib/base/xxh3.h"
 #include "lib/data/dataset/dataset.h"
+#include "lib/data/files/beneath.h"
 #include "lib/data/files/room.h"
 #include "lib/data/files/sparse.h"
 #include "lib/data/files/target.h"
@@ -100,6 +101,10 @@ int sink_without_part(const struct sink *, const char **path, const char **why);
  * the caller closes; -1: there is none, or it is no file, or a symbolic link that the output would
  * not follow. @err, which may be NULL: ERR_RESOURCE if it cannot be known. */
 int sink_open_old(const struct sink *, int file, struct err *err);
+/* The same without opening it: 0, and its attributes, or -1. @last: the folder of the last one; the
+ * caller releases it. */
+int sink_stat_old(const struct sink *, int file, struct beneath *last, struct stat *,
+                  struct err *err);
 /* Before sink_open: the file at the output's path is what it should be: leave it. Nothing is
  * written to the output, or read from it. */
 void sink_keep(struct sink *, int file);

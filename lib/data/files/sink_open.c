@@ -27,13 +27,6 @@
 
 /* ---- descriptors ---- */
 
-static bool in_one_folder(const char *a, const char *b)
-{
-	const size_t n = (size_t)(path_name(a) - a);
-
-	return n == (size_t)(path_name(b) - b) && memcmp(a, b, n) == 0;
-}
-
 /* Does another rank make the link? */
 static bool is_others_link(const struct sink_file *f)
 {
@@ -78,7 +71,7 @@ int sink_descriptors(const struct sink *s)
 	for (int i = 0; i < s->nfiles; i++) {
 		const struct sink_file *f = &s->files[i];
 		const bool shares =
-		        i && !f->dropped && in_one_folder(f->path, s->files[i - 1].path);
+		        i && !f->dropped && path_share_folder(f->path, s->files[i - 1].path);
 		if (staged && is_small(s, f))
 			n += !shares && !f->dropped;
 		else if (!sink_keeps(f) && !is_others_link(f))
@@ -153,6 +146,23 @@ int sink_open_old(const struct sink *s, int file, struct err *err)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+int sink_stat_old(const struct sink *s, int file, struct beneath *last, struct stat *st,
+                  struct err *err)
+{
+	const struct sink_file *f = &s->files[file];
+	char *name = NULL;
+	const int folder = f->top && !f->is_stdout ? beneath_at(last, f->path, f->top)
+	                                           : open_folder_of(s, f, &name, err);
+	const bool there = folder >= 0 && fstatat(folder, name ? name : path_name(f->path), st,
+	                                          AT_SYMLINK_NOFOLLOW) == 0;
+	if (!there && !f->is_stdout)
+		err_errno(err, ERR_OUTPUT, "%s: cannot examine", f->path);
+	if (name && folder >= 0)
+		close(folder);
+	free(name);
+	return there && S_ISREG(st->st_mode) ? 0 : -1;
 }
 
 void sink_resume(struct sink *s)
@@ -329,7 +339,7 @@ static int open_staged(struct sink *s, int file, struct err *err)
 {
 	struct sink_file *f = &s->files[file], *e = file ? f - 1 : NULL;
 	const bool beside = e && e->top == f->top && e->out.path && !e->dropped &&
-	                    in_one_folder(e->path, f->path);
+	                    path_share_folder(e->path, f->path);
 	if (outfile_open_staged(&f->out, f->path, f->top, f->size, s->sync, forces(s, f),
 	                        beside ? &e->out : NULL, err))
 		return -1;
