@@ -266,14 +266,25 @@ int collective_threads(const struct collective *c)
 	                           : collective_processors() / job_ranks_here(c->life->job);
 }
 
-/* One thread runs the streams if others would take processors from the host's other ranks. Devices
- * and a limit of the rate belong to one thread. */
+/* One thread runs the streams if others would take processors from the host's other ranks. A limit
+ * of the rate belongs to one thread. */
 static int count_threads(const struct collective *c)
 {
-	const int streams = (int)c->life->plan.streams, threads = collective_threads(c);
-	if (c->life->devices || c->request->settings.limit_rate)
+	const int streams = (int)c->life->plan.streams;
+	int threads = collective_threads(c);
+	if (c->request->settings.limit_rate)
 		return 1;
-	return threads < streams ? threads : streams;
+	if (threads > streams)
+		threads = streams;
+	return c->life->devices ? devices_extend(c->life->devices, threads) : threads;
+}
+
+/* With devices, plan.memory is a part of --memory (budget_with_devices). */
+static uint64_t window_bytes(const struct collective *c)
+{
+	if (request_is_q8(c->request))
+		return 0;
+	return c->life->devices ? c->request->settings.memory : c->life->plan.memory;
 }
 
 /* List the vectors to move. Returns the number of connections that they need, or -1. */
@@ -288,7 +299,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	        .devices = c->life->devices,
 	        .threads = count_threads(c),
 	        .memory = budget_connections(c->life->plan.memory, c->agreed.piece),
-	        .window_bytes = request_is_q8(c->request) ? 0 : c->life->plan.memory,
+	        .window_bytes = window_bytes(c),
 	        .lane_bytes = bytes,
 	        .back = collective_goes_back(c) ? elements_go_back : NULL,
 	        .back_ctx = c,
@@ -369,6 +380,15 @@ static int connect_all(struct coll *life, struct err *err)
 	return await_prepared(c, err) < 0 ? -1 : clones_connect(c, err);
 }
 
+static void note_sharing(const struct coll *life)
+{
+	for (int k = 0; k < devices_threads(life->devices); k++) {
+		const char *why = devices_not_shared(devices_of(life->devices, k));
+		if (*why)
+			coll_note(life, 1, "memory lanes copy elements of devices: %s", why);
+	}
+}
+
 static int run(struct coll *life, struct err *err)
 {
 	struct collective *c = life->state;
@@ -380,9 +400,9 @@ static int run(struct coll *life, struct err *err)
 	if (o->moving)
 		o->moving(o->ctx, in > out ? in : out, life);
 	c->transfer.drive.stays = life->devices || clones_are_chained(c);
-	if (slerp_measure(c, err) < 0 || drive_run(&c->transfer.drive, err) < 0)
-		return -1;
-	return elements_check_error(c, err);
+	const int ret = slerp_measure(c, err) < 0 ? -1 : drive_run(&c->transfer.drive, err);
+	note_sharing(life);
+	return ret < 0 ? -1 : elements_check_error(c, err);
 }
 
 /* ---- the end ---- */

@@ -35,7 +35,7 @@ int drive_connect_edges(struct drive *d, const uint8_t *used, struct err *err)
 		int nconns = (nout + nin) * d->conf.streams;
 		d->mesh = job_connect(d->job, out, nout, in, nin, d->conf.streams,
 		                      budget_connection(d->memory, d->lane_bytes, nconns),
-		                      d->devices ? 0 : d->window_bytes, err);
+		                      d->window_bytes, err);
 		ret = d->mesh ? 0 : -1;
 	}
 	free(out);
@@ -93,8 +93,7 @@ static void files_moved(void *ctx, uint32_t events)
 
 static int team_waits(void *ctx, int *peers, int cap, char *device, size_t device_cap)
 {
-	(void)device_cap;
-	*device = '\0';
+	team_waits_for_device(ctx, device, device_cap);
 	return team_waits_for(ctx, peers, cap);
 }
 
@@ -160,7 +159,7 @@ int drive_go(struct drive *d, struct err *err)
 
 static int begin_team(struct drive *d, struct err *err)
 {
-	d->team = team_new(&d->conf, d->threads, job_local_index(d->job), err);
+	d->team = team_new(&d->conf, d->threads, d->devices, job_local_index(d->job), err);
 	if (!d->team)
 		return -1;
 	d->files = (struct loop_watch){.fd = team_fd(d->team), .fn = files_moved, .ctx = &d->files};
@@ -180,6 +179,18 @@ void drive_hurry(struct job *job, bool on)
 		loop_home(loop, job_local_index(job));
 }
 
+/* Memory for the executors' windows. */
+static void share_memory(struct drive *d)
+{
+	struct arena *arena = d->mesh ? mesh_arena(d->mesh) : NULL;
+	for (int k = 0; k < devices_threads(d->devices); k++)
+		devices_share(devices_of(d->devices, k), arena);
+	if (!arena || d->devices)
+		return;
+	shared_space_init(&d->shared, arena);
+	d->conf.host = &d->shared.space;
+}
+
 int drive_begin(struct drive *d, struct err *err)
 {
 	struct loop *loop = job_loop(d->job);
@@ -191,19 +202,11 @@ int drive_begin(struct drive *d, struct err *err)
 	if (d->mesh)
 		mesh_settle(d->mesh);
 	d->conf.edges = d->edges;
-	if (d->mesh && mesh_arena(d->mesh)) {
-		shared_space_init(&d->shared, mesh_arena(d->mesh));
-		d->conf.host = &d->shared.space;
-	}
-	if (d->devices) {
-		d->conf.host = devices_host(d->devices);
-		d->conf.devices = devices_spaces(d->devices);
-		d->conf.ndevices = devices_count(d->devices);
-		if (devices_attach(d->devices, loop, err) < 0)
-			return -1;
-	}
+	share_memory(d);
 	if (d->threads > 1 && d->mesh)
 		return begin_team(d, err);
+	if (d->devices && devices_give(d->devices, &d->conf, loop, err) < 0)
+		return -1;
 	d->exec = exec_new(&d->conf, err);
 	if (!d->exec)
 		return -1;

@@ -21,7 +21,7 @@
 struct drive {
 	struct job *job;
 	struct exec_conf conf;   /* drive sets conn, conn_ctx, edges, host and devices */
-	struct devices *devices; /* NULL: none */
+	struct devices *devices; /* the first of a set for each thread; NULL: none */
 	int threads;     /* number of threads that run the streams (team.h); 0, 1: the job's */
 	uint64_t memory; /* --memory, bytes, of which connections have a share (budget.h) */
 	uint64_t window_bytes; /* bytes of the arena for windows' buffers (mesh.h); 0: none */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -16,9 +17,11 @@
 #include "lib/base/offload.h"
 #include "lib/base/stuck.h"
 #include "lib/base/user.h"
+#include "lib/net/arena.h"
 
 #define PLUGIN     "collctl-cuda.so"
 #define DRAIN_TIME NS_PER_SEC /* for the tasks that run when a job fails */
+#define NEXT_SHARE 4          /* another thread's set has this part of the limits of the first */
 
 /* ---- the plug-in ---- */
 
@@ -203,13 +206,20 @@ struct flight {
 struct devices {
 	const struct gpu_plugin *plugin;
 	struct gpu *gpu;
-	int n;
-	uint64_t free_bytes; /* of the device that has least */
+	int n, numbers[DEVICES_MOST];
+	enum gpu_path path;
+	struct gpu_limits limits;
+	struct devices *first, *next; /* the sets of all threads */
+	uint64_t free_bytes;          /* of the device that has least */
 	struct device_space spaces[DEVICES_MOST];
 	const struct memory_space *list[DEVICES_MOST];
 	struct device_space host;
+	struct arena *arena; /* NULL: none */
+	char not_shared[GPU_WHY];
 	struct flight *flights;
-	bool stuck; /* a task never ended: its memory stays */
+	/* Of the first set: a task of a set never ended. The memory of all stays, because a driver
+	 * that frees some waits for all tasks. */
+	bool stuck;
 	struct loop *loop;
 	struct loop_watch watch;
 };
@@ -239,15 +249,41 @@ static void *device_alloc(const struct memory_space *space, size_t bytes, struct
 static void device_free(const struct memory_space *space, void *p, size_t bytes)
 {
 	const struct devices *d = all_of(space);
-	if (p && !d->stuck)
+	if (p && !d->first->stuck)
 		d->plugin->release(d->gpu, ((const struct device_space *)space)->index, p, bytes);
+}
+
+/* Pages that exist are pinned faster; an old kernel leaves that to the plug-in. */
+static void touch(void *p, size_t bytes)
+{
+#ifdef MADV_POPULATE_WRITE
+	(void)madvise(p, bytes, MADV_POPULATE_WRITE);
+#else
+	(void)p, (void)bytes;
+#endif
+}
+
+/* Pinned memory from the arena. NULL: there is none. */
+static void *shared_alloc(struct devices *d, size_t bytes)
+{
+	void *p = d->arena ? arena_alloc(d->arena, bytes) : NULL;
+	if (!p)
+		return NULL;
+	touch(p, bytes);
+	if (d->plugin->register_host(d->gpu, p, bytes, d->not_shared, sizeof d->not_shared) == 0)
+		return p;
+	arena_release(d->arena, p, bytes);
+	return NULL;
 }
 
 static void *host_alloc(const struct memory_space *space, size_t bytes, struct err *err)
 {
-	const struct devices *d = all_of(space);
+	struct devices *d = all_of(space);
 	char why[GPU_WHY] = "";
-	void *p = d->plugin->alloc_host(d->gpu, bytes, why, sizeof why);
+	void *p = shared_alloc(d, bytes);
+	if (p)
+		return p;
+	p = d->plugin->alloc_host(d->gpu, bytes, why, sizeof why);
 	if (!p)
 		err_set(err, ERR_RESOURCE, "no pinned host memory for %zu bytes: %s", bytes, why);
 	return p;
@@ -256,8 +292,15 @@ static void *host_alloc(const struct memory_space *space, size_t bytes, struct e
 static void host_free(const struct memory_space *space, void *p, size_t bytes)
 {
 	const struct devices *d = all_of(space);
-	if (p && !d->stuck)
+	const bool shared = p && d->arena && arena_offset(d->arena, p, bytes) >= 0;
+	if (shared && d->first->stuck) {
+		arena_keep(d->arena);
+	} else if (shared) {
+		d->plugin->unregister_host(d->gpu, p, bytes);
+		arena_release(d->arena, p, bytes);
+	} else if (p && !d->first->stuck) {
 		d->plugin->release_host(d->gpu, p, bytes);
+	}
 }
 
 static int host_start(const struct memory_space *space, const struct memory_task *t,
@@ -323,8 +366,8 @@ static int device_start(const struct memory_space *space, const struct memory_ta
 /* Wait until no task runs. A failed start may have left one that has no flight. */
 static void drain(struct devices *d)
 {
-	if (!d->stuck)
-		d->stuck = d->plugin->drain(d->gpu, DRAIN_TIME) < 0;
+	if (!d->first->stuck)
+		d->first->stuck = d->plugin->drain(d->gpu, DRAIN_TIME) < 0;
 }
 
 /* @owner is the only one that has tasks: executors run one after another. */
@@ -371,9 +414,9 @@ static void completed(void *ctx, uint32_t events)
 
 /* ---- opening and closing ---- */
 
-static int choose(struct devices *d, const struct device_list *list, int place, int *numbers,
-                  struct err *err)
+static int choose(struct devices *d, const struct device_list *list, int place, struct err *err)
 {
+	int *numbers = d->numbers;
 	char why[GPU_WHY] = "";
 	int count = d->plugin->count(why, sizeof why);
 	if (count < 0)
@@ -392,7 +435,7 @@ static int choose(struct devices *d, const struct device_list *list, int place, 
 	return 0;
 }
 
-static void make_spaces(struct devices *d, const int *numbers)
+static void make_spaces(struct devices *d)
 {
 	d->host = (struct device_space){.space = {.name = "host",
 	                                          .alloc = host_alloc,
@@ -402,7 +445,7 @@ static void make_spaces(struct devices *d, const int *numbers)
 	                                .all = d};
 	for (int i = 0; i < d->n; i++) {
 		struct device_space *s = &d->spaces[i];
-		snprintf(s->name, sizeof s->name, "cuda:%d", numbers[i]);
+		snprintf(s->name, sizeof s->name, "cuda:%d", d->numbers[i]);
 		s->space = (struct memory_space){.name = s->name,
 		                                 .alloc = device_alloc,
 		                                 .free = device_free,
@@ -435,27 +478,40 @@ static void close_gpu(struct devices *d)
 		stuck_add();
 }
 
-static int open_all(struct devices *d, const struct device_list *list, enum gpu_path way,
-                    const struct gpu_limits *limits, int place, struct err *err)
+/* Open the chosen devices. */
+static int open_gpu(struct devices *d, struct err *err)
 {
-	char path[DEVICE_PATH], why[DEVICE_WHY] = "";
-	int numbers[DEVICES_MOST];
-	d->plugin = plugin_open(path, why);
-	if (!d->plugin)
-		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
-	if (choose(d, list, place, numbers, err) < 0)
-		return -1;
+	char why[GPU_WHY] = "";
 	bool stuck = false;
-	d->gpu = d->plugin->open(numbers, d->n, way, limits, &stuck, why, sizeof why);
+	d->gpu = d->plugin->open(d->numbers, d->n, d->path, &d->limits, &stuck, why, sizeof why);
 	if (stuck)
 		stuck_add();
 	if (!d->gpu)
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
-	make_spaces(d, numbers);
+	make_spaces(d);
 	if (find_free_bytes(d, err) == 0)
 		return 0;
 	close_gpu(d);
 	return -1;
+}
+
+static int open_first(struct devices *d, const struct device_list *list, int place, struct err *err)
+{
+	char path[DEVICE_PATH], why[DEVICE_WHY] = "";
+	d->plugin = plugin_open(path, why);
+	if (!d->plugin)
+		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
+	return choose(d, list, place, err) < 0 ? -1 : open_gpu(d, err);
+}
+
+static void close_set(struct devices *d)
+{
+	devices_detach(d);
+	if (d->first->stuck)
+		stuck_add();
+	else
+		close_gpu(d);
+	free(d);
 }
 
 struct devices *devices_open(const struct device_list *list, enum gpu_path path,
@@ -464,22 +520,86 @@ struct devices *devices_open(const struct device_list *list, enum gpu_path path,
 	struct devices *d = err_calloc(1, sizeof *d, "the devices", err);
 	if (!d)
 		return NULL;
+	d->first = d;
 	d->watch.fd = -1;
-	if (open_all(d, list, path, limits, place, err) < 0) {
+	d->path = path;
+	d->limits = *limits;
+	if (open_first(d, list, place, err) < 0) {
 		free(d);
 		return NULL;
 	}
 	return d;
 }
 
-void devices_close(struct devices *d)
+/* A set for another thread. NULL: there is none. The windows have most of a device's memory. */
+static struct devices *open_next(struct devices *first)
 {
+	struct err ignored = {0};
+	struct devices *d = calloc(1, sizeof *d);
 	if (!d)
-		return;
-	devices_detach(d);
-	drain(d);
-	close_gpu(d);
-	free(d);
+		return NULL;
+	d->first = first;
+	d->plugin = first->plugin;
+	d->n = first->n;
+	memcpy(d->numbers, first->numbers, sizeof d->numbers);
+	d->path = first->path;
+	d->limits = first->limits;
+	d->limits.pinned /= NEXT_SHARE;
+	d->limits.own /= NEXT_SHARE;
+	d->watch.fd = -1;
+	if (open_gpu(d, &ignored) < 0) {
+		free(d);
+		return NULL;
+	}
+	if (d->free_bytes >= first->free_bytes / 8 * 7)
+		return d;
+	close_set(d);
+	return NULL;
+}
+
+int devices_extend(struct devices *first, int threads)
+{
+	struct devices *last = first;
+	int n = 1;
+	for (; last->next; n++)
+		last = last->next;
+	for (; n < threads && first->path != GPU_PATH_NCCL; n++)
+		if (!(last = last->next = open_next(first)))
+			break;
+	return n;
+}
+
+void devices_settle(struct devices *first)
+{
+	for (struct devices *d = first; d; d = d->next)
+		drain(d);
+}
+
+void devices_close(struct devices *first)
+{
+	devices_settle(first);
+	while (first && first->next) {
+		struct devices *d = first->next;
+		first->next = d->next;
+		close_set(d);
+	}
+	if (first)
+		close_set(first);
+}
+
+int devices_threads(const struct devices *d)
+{
+	int n = 0;
+	for (; d; d = d->next)
+		n++;
+	return n;
+}
+
+struct devices *devices_of(struct devices *first, int k)
+{
+	while (k-- > 0)
+		first = first->next;
+	return first;
 }
 
 int devices_count(const struct devices *d)
@@ -500,6 +620,17 @@ const struct memory_space *devices_host(const struct devices *d)
 const char *devices_path(const struct devices *d)
 {
 	return d->plugin->path(d->gpu);
+}
+
+void devices_share(struct devices *d, struct arena *arena)
+{
+	d->arena = arena;
+	*d->not_shared = '\0';
+}
+
+const char *devices_not_shared(const struct devices *d)
+{
+	return d->not_shared;
 }
 
 uint64_t devices_free_bytes(const struct devices *d)
@@ -526,6 +657,14 @@ int devices_attach(struct devices *d, struct loop *loop, struct err *err)
 	}
 	d->loop = loop;
 	return 0;
+}
+
+int devices_give(struct devices *d, struct exec_conf *conf, struct loop *loop, struct err *err)
+{
+	conf->host = devices_host(d);
+	conf->devices = devices_spaces(d);
+	conf->ndevices = devices_count(d);
+	return devices_attach(d, loop, err);
 }
 
 void devices_detach(struct devices *d)

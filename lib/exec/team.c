@@ -1,6 +1,7 @@
 #include "lib/exec/team.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -8,12 +9,14 @@
 
 #include "lib/base/io.h"
 
-#define PEERS  8  /* that a member reports as waited for */
-#define YIELDS 20 /* before a member sleeps */
+#define PEERS  8   /* that a member reports as waited for */
+#define DEVICE 200 /* bytes of the text on the device for which a member waits */
+#define YIELDS 20  /* before a member sleeps */
 
 struct member {
 	struct team *team;
 	struct exec *exec;
+	struct devices *devices; /* NULL: none */
 	struct loop loop;
 	struct loop_watch files, stop;
 	int stop_fd;
@@ -22,13 +25,15 @@ struct member {
 	pthread_mutex_t lock; /* of what follows, which other threads read */
 	struct exec_stats stats;
 	int peers[PEERS], npeers;
-	int state; /* as team_state */
+	char device[DEVICE]; /* for which it waits; "": none */
+	int state;           /* as team_state */
 	struct err err;
 };
 
 struct team {
 	struct exec_conf conf;
 	const struct fileio_ops *ops;
+	struct devices *devices; /* NULL: none */
 	pthread_mutex_t reading, writing;
 	int fd;
 	_Atomic bool stopping;
@@ -67,13 +72,18 @@ static void empty(void *ctx, uint32_t events)
 	event_clear(w->fd);
 }
 
-static void publish(struct member *m, int state, const struct err *err)
+/* @sleeps: the member is about to sleep. */
+static void publish(struct member *m, int state, bool sleeps, const struct err *err)
 {
 	struct exec_stats stats;
+	char device[DEVICE] = "";
 	exec_stats(m->exec, &stats);
+	if (sleeps)
+		exec_waits_for_device(m->exec, device, sizeof device);
 	pthread_mutex_lock(&m->lock);
 	m->stats = stats;
 	m->npeers = state ? 0 : exec_waits_for(m->exec, m->peers, PEERS);
+	memcpy(m->device, device, *device ? sizeof device : 1);
 	if (state < 0)
 		m->err = *err;
 	m->state = state;
@@ -89,13 +99,13 @@ static void *run(void *arg)
 	int ret;
 	while ((ret = exec_advance(m->exec, &err)) != 1 && ret >= 0 &&
 	       !atomic_load_explicit(&m->team->stopping, memory_order_relaxed)) {
-		publish(m, 0, NULL);
+		publish(m, 0, ret == 0, NULL);
 		if (loop_turn(&m->loop, ret == EXEC_AGAIN ? 0 : INT64_MAX, &err) < 0) {
 			ret = -1;
 			break;
 		}
 	}
-	publish(m, ret == 1 ? 1 : ret < 0 ? -1 : 0, &err);
+	publish(m, ret == 1 ? 1 : ret < 0 ? -1 : 0, false, &err);
 	return NULL;
 }
 
@@ -153,6 +163,8 @@ static int member_init(struct member *m, int home, struct err *err)
 	conf.members = m->team->n;
 	conf.member = (int)(m - m->team->members);
 	loop_home(&m->loop, home + conf.member);
+	if (m->devices && devices_give(m->devices, &conf, &m->loop, err) < 0)
+		return -1;
 	m->exec = exec_new(&conf, err);
 	if (!m->exec || watch_fd(m, &m->files, exec_fd(m->exec), err) < 0 ||
 	    watch_fd(m, &m->stop, m->stop_fd, err) < 0)
@@ -162,7 +174,8 @@ static int member_init(struct member *m, int home, struct err *err)
 	return each_conn(m, take_conn, err);
 }
 
-struct team *team_new(const struct exec_conf *conf, int members, int home, struct err *err)
+struct team *team_new(const struct exec_conf *conf, int members, struct devices *devices, int home,
+                      struct err *err)
 {
 	struct team *t = err_calloc(1, sizeof *t, "threads", err);
 	struct member *m = err_calloc((size_t)members, sizeof *m, "threads", err);
@@ -173,6 +186,7 @@ struct team *team_new(const struct exec_conf *conf, int members, int home, struc
 	}
 	t->conf = *conf;
 	t->ops = &conf->io;
+	t->devices = devices;
 	t->conf.io = (struct fileio_ops){locked_read, locked_write, t};
 	pthread_mutex_init(&t->reading, NULL);
 	pthread_mutex_init(&t->writing, NULL);
@@ -180,6 +194,7 @@ struct team *team_new(const struct exec_conf *conf, int members, int home, struc
 	t->n = members;
 	for (int i = 0; i < members; i++) {
 		m[i] = (struct member){.team = t, .stop_fd = -1, .loop.epfd = -1};
+		m[i].devices = devices ? devices_of(devices, i) : NULL;
 		pthread_mutex_init(&m[i].lock, NULL);
 	}
 	t->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -256,6 +271,17 @@ int team_waits_for(struct team *t, int *peers, int cap)
 	return n;
 }
 
+void team_waits_for_device(struct team *t, char *text, size_t cap)
+{
+	*text = '\0';
+	for (int i = 0; i < t->n && !*text; i++) {
+		struct member *m = &t->members[i];
+		pthread_mutex_lock(&m->lock);
+		snprintf(text, cap, "%s", m->device);
+		pthread_mutex_unlock(&m->lock);
+	}
+}
+
 void team_times(struct team *t, struct exec_times *sum)
 {
 	for (int i = 0; i < t->n; i++)
@@ -268,6 +294,8 @@ static void member_release(struct member *m)
 	each_conn(m, leave_conn, &ignored);
 	loop_del(&m->loop, &m->stop);
 	exec_free(m->exec);
+	if (m->devices)
+		devices_detach(m->devices);
 	loop_release(&m->loop);
 	if (m->stop_fd >= 0)
 		close(m->stop_fd);
@@ -297,6 +325,7 @@ void team_free(struct team *t)
 	if (!t)
 		return;
 	team_stop(t);
+	devices_settle(t->devices);
 	for (int i = 0; i < t->n; i++)
 		member_release(&t->members[i]);
 	if (t->fd >= 0)

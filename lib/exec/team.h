@@ -9,16 +9,19 @@
 #ifndef COLLCTL_EXEC_TEAM_H
 #define COLLCTL_EXEC_TEAM_H
 
+#include "lib/exec/device.h"
 #include "lib/exec/exec.h"
 #include "lib/net/loop.h"
 
 struct team;
 
-/* Make @members executors for @conf, without devices; *conf must outlive the team. 2 <=
- * @members <= conf->streams. Until team_free the members' loops watch the connections; afterwards
- * no loop does. @home: the rank's index on its host; members @home * @members and following are
- * spread over processors (loop_home). NULL: ERR_RESOURCE. */
-struct team *team_new(const struct exec_conf *conf, int members, int home, struct err *err);
+/* Make @members executors for @conf, which must outlive the team. 2 <= @members <= conf->streams.
+ * @devices: the first of at least @members sets, one for each member; NULL: none. Until team_free
+ * the members' loops watch the connections; afterwards no loop does. @home: the rank's index on its
+ * host; members @home * @members and following are spread over processors (loop_home). NULL:
+ * ERR_RESOURCE. */
+struct team *team_new(const struct exec_conf *conf, int members, struct devices *devices, int home,
+                      struct err *err);
 /* Start the threads. ERR_RESOURCE: some threads may run; call team_free. */
 int team_start(struct team *, struct err *err);
 /* 1: all members have finished; 0: not yet; -1: a member has failed: as exec_advance. */
@@ -26,9 +29,11 @@ int team_state(struct team *, struct err *err);
 /* An eventfd that is readable when the state of a member has changed. The caller makes it
  * unreadable (event_clear). */
 int team_fd(const struct team *);
-/* As exec_stats and exec_waits_for, of all members, as of each member's last turn. */
+/* As exec_stats, exec_waits_for and exec_waits_for_device, of all members, as of each member's last
+ * turn. */
 void team_stats(struct team *, struct exec_stats *);
 int team_waits_for(struct team *, int *peers, int cap);
+void team_waits_for_device(struct team *, char *text, size_t cap);
 /* As exec_times, once team_state is 1. */
 void team_times(struct team *, struct exec_times *sum);
 /* Stop the threads, even if they have not finished. Then as exec_complete, of all members. */

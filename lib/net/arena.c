@@ -12,7 +12,6 @@
 #define F_SEAL_FUTURE_WRITE 0x0010
 #endif
 
-#define PAGE      4096
 #define NO_RESIZE (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 /* A range that is allocated, or free. They cover the arena, in ascending order. */
@@ -26,6 +25,7 @@ struct arena {
 	int fd;
 	uint8_t *base;
 	size_t size;
+	bool kept;
 	size_t touched; /* no range beyond it has been allocated yet, so its pages are zero */
 	struct range *first;
 	pthread_mutex_t lock; /* of the ranges */
@@ -33,7 +33,8 @@ struct arena {
 
 static size_t pages(size_t bytes)
 {
-	return (bytes + PAGE - 1) & ~(size_t)(PAGE - 1);
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	return (bytes + page - 1) & ~(page - 1);
 }
 
 int sealed_memory(const char *name, size_t size, int seals, void **base, struct err *err)
@@ -93,7 +94,8 @@ void arena_free(struct arena *a)
 		a->first = r->next;
 		free(r);
 	}
-	munmap(a->base, a->size);
+	if (!a->kept)
+		munmap(a->base, a->size);
 	close(a->fd);
 	pthread_mutex_destroy(&a->lock);
 	free(a);
@@ -165,6 +167,11 @@ bool arena_release(struct arena *a, void *p, size_t bytes)
 	bool there = at >= 0 && release_locked(a, (size_t)at);
 	pthread_mutex_unlock(&a->lock);
 	return there;
+}
+
+void arena_keep(struct arena *a)
+{
+	a->kept = true;
 }
 
 int64_t arena_offset(const struct arena *a, const void *p, size_t n)

@@ -24,12 +24,14 @@ struct arena;
 struct arena *arena_new(size_t size, struct err *err);
 void arena_free(struct arena *); /* NULL: nothing */
 
-/* Allocate @bytes of zeroed memory, aligned to 4 KiB. NULL: no free range is long enough.
- * arena_alloc and arena_release are thread-safe. */
+/* Allocate @bytes of zeroed memory, aligned to the system's pages, which it shares with nothing
+ * else. NULL: no free range is long enough. arena_alloc and arena_release are thread-safe. */
 void *arena_alloc(struct arena *, size_t bytes);
 /* Release what arena_alloc returned. False: @p is not in the arena. Its pages stay in memory,
  * because the seals forbid to punch holes. */
 bool arena_release(struct arena *, void *p, size_t bytes);
+/* A device may access the memory as long as the process lives: arena_free leaves it mapped. */
+void arena_keep(struct arena *);
 
 /* The offset of the @n bytes at @p, or -1: they are not in the arena. */
 int64_t arena_offset(const struct arena *, const void *p, size_t n);

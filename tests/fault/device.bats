@@ -201,12 +201,24 @@ each_in_turn() {
 			--timeout 2s --device cuda:0,1 in.0.npy in.1.npy -o out.0.npy
 		case $status in
 		9) [[ $stderr == *': device cuda:0 has not completed step '*' (local-reduce of 30000 elements)'* ]] || fail "$stderr" ;;
-		11) [[ $stderr == *'GPU 1'*'launch failed (stand-in)'* ]] || fail "$stderr" ;;
+		11) [[ $stderr == *'GPU '[01]*'launch failed (stand-in)'* ]] || fail "$stderr" ;;
 		*) fail "exit code $status: $stderr" ;;
 		esac
 		cmp in.0.npy out.0.npy
 		assert_only_files hosts in.0.npy in.1.npy job.key out.0.npy out.1.npy
 	done
+}
+
+# bats test_tags=smoke
+@test "61, 62: the same where several threads run a rank's streams" {
+	local k
+	export COLLCTL_MEMORY=300K COLLCTL_STREAMS=3 COLLCTL_THREADS=3
+	for k in 2 9 20; do
+		job 11 'rank 1: device cuda:' "COLLCTL_STANDIN_FAIL=$k"
+		grep -q 'GPU [01] .*launch failed (stand-in)), in step [0-9]* of [a-z_]* (' 1.err || fail "$k: $(<1.err)"
+	done
+	TIMEOUT=2s job 9 'rank 1: no progress for ' COLLCTL_STANDIN_HANG=9
+	grep -q 'device cuda:[01] has not completed step [0-9]* of .*(.* of [0-9]* elements)' 1.err || fail "$(<1.err)"
 }
 
 @test "62: SIGINT while a device hangs: 130, the other rank says so, nothing is left" {
