@@ -1,5 +1,7 @@
 #include "lib/exec/budget.h"
 
+#include <math.h>
+
 #include "lib/exec/coded.h"
 
 #define BUFFER_MAX   (256u << 10) /* bytes of a connection's buffer */
@@ -8,6 +10,9 @@
 #define WINDOW_BYTES (4u << 20)  /* of a window, about: the last-level cache holds several */
 #define SHARED_LEAST (1u << 20)  /* of a window in shared memory */
 #define SHARED       64 /* windows of a vector there: fewer pages are touched for the first time */
+#define DEVICE_TASK  (512u << 10) /* of a task of a device */
+#define DEVICE_MOST  (64u << 20)  /* of a window that devices copy */
+#define DEVICE_PINS  (3u << 10)   /* of a window, that are pinned in the time of a task's start */
 #define WINDOW_LEAST 1024         /* if memory is short: each window costs a latency */
 #define FAR_LEAST    (256u << 10) /* of a window, if a link needs more streams than usual */
 #define FAR_CONNS    512 /* connections of a rank there: half of the usual limit of descriptors */
@@ -75,10 +80,25 @@ uint32_t budget_far_streams(const struct budget_far *f, uint64_t memory, int siz
 	return streams > BUDGET_STREAMS ? (uint32_t)streams : 0;
 }
 
+/* Every window has @tasks tasks, each of which takes a time to start; and the memory of a window,
+ * which all that follow use again, is pinned. Both together take least with the square root; larger
+ * tasks gain nothing. */
+static uint64_t device_window(uint64_t bytes, bool shared, uint64_t tasks)
+{
+	const double window = sqrt((double)bytes * (double)tasks * DEVICE_PINS);
+	const uint64_t least = shared ? SHARED_LEAST : WINDOW_BYTES;
+	uint64_t most = tasks * DEVICE_TASK < DEVICE_MOST ? tasks * DEVICE_TASK : DEVICE_MOST;
+	if (window < (double)most)
+		most = (uint64_t)window;
+	return most < least ? least : most;
+}
+
 /* The size of a window, if memory is not short: of a vector of @bytes. */
-static uint64_t near_window(uint64_t bytes, bool shared)
+static uint64_t near_window(uint64_t bytes, bool shared, uint64_t tasks)
 {
 	uint64_t window = shared ? bytes / SHARED : WINDOW_BYTES;
+	if (tasks)
+		return device_window(bytes, shared, tasks);
 	if (window < SHARED_LEAST)
 		window = SHARED_LEAST;
 	return window > WINDOW_BYTES ? WINDOW_BYTES : window;
@@ -103,13 +123,13 @@ static uint64_t windows_of(uint64_t bytes, uint64_t window)
 	return windows < 1 ? 1 : windows;
 }
 
-uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared,
+uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, uint64_t tasks,
                         const struct budget_far *far, const uint64_t *bytes, int n,
                         uint32_t *windows)
 {
 	uint64_t total = 0, all = 0;
 	for (int i = 0; i < n; i++) {
-		total += windows_of(bytes[i], near_window(bytes[i], shared));
+		total += windows_of(bytes[i], near_window(bytes[i], shared, tasks));
 		all += bytes[i];
 	}
 	if (!streams)
@@ -120,7 +140,7 @@ uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared,
 	total = 0;
 	for (int i = 0; i < n; i++) {
 		uint64_t w = windows_of(bytes[i], far ? far_window(far, streams, all)
-		                                      : near_window(bytes[i], shared));
+		                                      : near_window(bytes[i], shared, tasks));
 		if (bytes[i] / w > room)
 			w = bytes[i] / room + 1;
 		windows[i] = w > UINT32_MAX ? UINT32_MAX : (uint32_t)w;

@@ -42,6 +42,10 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns);
 #define BUDGET_PIECE_UNIT 64
 uint32_t budget_piece(uint64_t memory, int size, uint32_t streams);
 
+/* The most tasks of one kind that devices have for a window of @size ranks with @inputs each: an
+ * algorithm sends two parts of each block, one while it adds the other. */
+#define BUDGET_TASKS(size, inputs) (2 * (uint64_t)(size) * (uint64_t)(inputs))
+
 #define BUDGET_STREAMS     3  /* streams: one window is read, one moves, one is written */
 #define BUDGET_FAR_STREAMS 16 /* the most, to fill a far link */
 
@@ -66,10 +70,11 @@ uint32_t budget_far_streams(const struct budget_far *, uint64_t memory, int size
  * @shared: the windows are in memory that ranks share. @streams: the requested number; 0:
  * automatic. A window is so large that it fits the processor's cache; smaller if memory is short,
  * or for a short vector in shared memory. There is more than one stream only if windows can
- * overlap. @far: NULL, or budget_far_streams is not 0: each of @streams has a window as long as the
- * data allow, which then fills its connections.
+ * overlap. @tasks: BUDGET_TASKS, if devices copy the windows; those of long vectors are so large
+ * that a task has 512 KiB, but at most 64 MiB; 0: no devices. @far: NULL, or budget_far_streams is
+ * not 0: each of @streams has a window as long as the data allow, which then fills its connections.
  */
-uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared,
+uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, uint64_t tasks,
                         const struct budget_far *far, const uint64_t *bytes, int n,
                         uint32_t *windows);
 

@@ -17,8 +17,8 @@ TEST(windows_fit_the_memory)
 	for (size_t m = 0; m < LENGTH(memories); m++)
 		for (uint64_t asked = 0; asked < 5; asked++) {
 			uint32_t windows[5];
-			uint32_t streams =
-			        budget_windows(memories[m], asked, false, NULL, bytes, 5, windows);
+			uint32_t streams = budget_windows(memories[m], asked, false, 0, NULL, bytes,
+			                                  5, windows);
 			assert_true(streams >= 1 && (!asked || streams <= asked));
 			for (int i = 0; i < 5; i++) {
 				uint64_t of_all = bytes[i] / windows[i] * streams;
@@ -34,12 +34,12 @@ TEST(streams_need_windows)
 {
 	const uint64_t small[] = {1000}, large[] = {64 * MIB};
 	uint32_t windows[1];
-	assert_int_equal(budget_windows(256 * MIB, 0, false, NULL, small, 1, windows), 1);
+	assert_int_equal(budget_windows(256 * MIB, 0, false, 0, NULL, small, 1, windows), 1);
 	assert_int_equal(windows[0], 1);
-	assert_int_equal(budget_windows(256 * MIB, 8, false, NULL, small, 1, windows), 1);
-	assert_true(budget_windows(256 * MIB, 0, false, NULL, large, 1, windows) > 1);
+	assert_int_equal(budget_windows(256 * MIB, 8, false, 0, NULL, small, 1, windows), 1);
+	assert_true(budget_windows(256 * MIB, 0, false, 0, NULL, large, 1, windows) > 1);
 	assert_true(windows[0] > 1);
-	assert_int_equal(budget_windows(256 * MIB, 2, false, NULL, large, 1, windows), 2);
+	assert_int_equal(budget_windows(256 * MIB, 2, false, 0, NULL, large, 1, windows), 2);
 }
 
 /* In shared memory a short vector has more windows, a long one as many as elsewhere. */
@@ -47,11 +47,38 @@ TEST(shared_windows_are_small)
 {
 	const uint64_t bytes[] = {128 * MIB, 4096 * MIB, 1000};
 	uint32_t shared[3], own[3];
-	budget_windows(1024 * MIB, 0, true, NULL, bytes, 3, shared);
-	budget_windows(1024 * MIB, 0, false, NULL, bytes, 3, own);
+	budget_windows(1024 * MIB, 0, true, 0, NULL, bytes, 3, shared);
+	budget_windows(1024 * MIB, 0, false, 0, NULL, bytes, 3, own);
 	assert_true(shared[0] > own[0]);
 	assert_int_equal(shared[1], own[1]);
 	assert_int_equal(shared[2], 1);
+}
+
+/* The windows of a long vector are so large that each task of a device has 512 KiB, within bounds;
+ * those of a short one are smaller, because their memory is pinned. Memory still bounds them. */
+TEST(windows_of_devices_have_large_tasks)
+{
+	static const struct {
+		uint64_t memory, bytes, tasks;
+		bool shared;
+		uint64_t least, most; /* bytes of a window */
+	} cases[] = {
+	        {4096 * MIB, 65536 * MIB, BUDGET_TASKS(64, 1), false, 60 * MIB, 64 * MIB},
+	        {4096 * MIB, 65536 * MIB, BUDGET_TASKS(256, 1), false, 60 * MIB, 64 * MIB},
+	        {4096 * MIB, 65536 * MIB, BUDGET_TASKS(16, 1), true, 15 * MIB, 16 * MIB},
+	        {4096 * MIB, 65536 * MIB, BUDGET_TASKS(16, 3), true, 47 * MIB, 49 * MIB},
+	        {4096 * MIB, 64 * MIB, BUDGET_TASKS(64, 1), false, 4 * MIB, 8 * MIB},
+	        {4096 * MIB, 64 * MIB, BUDGET_TASKS(4, 1), true, 1 * MIB, 2 * MIB},
+	        {4096 * MIB, 64 * MIB, BUDGET_TASKS(2, 1), false, 4 * MIB, 4 * MIB},
+	        {60 * MIB, 65536 * MIB, BUDGET_TASKS(64, 1), false, 9 * MIB, 10 * MIB},
+	};
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		uint32_t windows;
+		assert_int_equal(budget_windows(cases[i].memory, 0, cases[i].shared, cases[i].tasks,
+		                                NULL, &cases[i].bytes, 1, &windows),
+		                 BUDGET_STREAMS);
+		assert_in_range(cases[i].bytes / windows, cases[i].least, cases[i].most);
+	}
 }
 
 /* A link that holds more than the usual streams carry gets as many as fill it, within bounds. */
@@ -106,7 +133,7 @@ TEST(windows_fill_a_far_link)
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		const struct budget_far far = {cases[i].bdp, cases[i].socket};
 		uint32_t windows[1];
-		assert_int_equal(budget_windows(UINT64_C(1) << 40, cases[i].streams, false, &far,
+		assert_int_equal(budget_windows(UINT64_C(1) << 40, cases[i].streams, false, 0, &far,
 		                                &cases[i].bytes, 1, windows),
 		                 cases[i].of);
 		assert_int_equal(windows[0], cases[i].windows);
@@ -148,7 +175,7 @@ TEST(devices_leave_a_third)
 	assert_int_equal(budget_with_devices(96 * MIB, 96 * MIB - 3, 10 * MIB), 1);
 	assert_int_equal(budget_with_devices(16 * MIB, 16 * MIB, 10 * MIB), 0);
 	assert_int_equal(budget_with_devices(16 * MIB, UINT64_MAX, 10 * MIB), 0);
-	assert_int_equal(budget_windows(0, 0, false, NULL, bytes, 1, windows), 1);
+	assert_int_equal(budget_windows(0, 0, false, 0, NULL, bytes, 1, windows), 1);
 	assert_true(bytes[0] / windows[0] >= 512 && bytes[0] / windows[0] <= 1024);
 }
 

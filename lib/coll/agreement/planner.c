@@ -467,6 +467,13 @@ static uint64_t streams_wanted(const struct planner *p, const struct plan *plan)
 	return crowded ? 1 : 0;
 }
 
+/* BUDGET_TASKS, if devices copy the windows, as far as rank 0 knows; else 0. */
+static uint64_t device_tasks(const struct planner *p)
+{
+	return request_uses_devices(p->request) ? BUDGET_TASKS(p->agreed->ncame, p->most_inputs)
+	                                        : 0;
+}
+
 static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan, struct err *err)
 {
 	int n = p->agreed->nvectors, ret = 0;
@@ -480,7 +487,7 @@ static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan
 		ret = footprint(p, i, column, &bytes[i], err);
 	if (ret == 0)
 		plan->streams = budget_windows(plan->memory, streams_wanted(p, plan),
-		                               shares_memory(p, plan),
+		                               shares_memory(p, plan), device_tasks(p),
 		                               p->far_streams ? &p->far : NULL, bytes, n, windows);
 	for (int i = 0; i < n && ret == 0; i++)
 		p->vectors[i].windows = windows[i];
