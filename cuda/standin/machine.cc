@@ -92,7 +92,8 @@ void use(region *r, int change)
 	const bool was = r->users > 0;
 	r->users += change;
 	if (r->device != HOST && was != (r->users > 0) &&
-	    mprotect(r->p, r->bytes, was ? PROT_NONE : PROT_READ | PROT_WRITE) != 0)
+	    mprotect(r->p, room_of(r->bytes, r->device),
+	             was ? PROT_NONE : PROT_READ | PROT_WRITE) != 0)
 		abort();
 	if (r->users == 0)
 		m.ended.notify_all();

@@ -34,6 +34,16 @@ struct region {
 	int users;  /* operations that run on it */
 };
 
+/* What a region of @bytes occupies. Those of a device are opened and closed for each operation,
+ * which takes long for many pages; so large ones have huge pages, if the system gives them. */
+#define HUGE_PAGE ((size_t)2 << 20)
+static inline size_t room_of(size_t bytes, int device)
+{
+	return device != HOST && bytes > HUGE_PAGE / 4
+	               ? (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE
+	               : bytes;
+}
+
 /* A place in a stream, of which an event tells whether the stream has reached it. */
 struct mark {
 	std::condition_variable changed;

@@ -42,9 +42,10 @@
 #include "cuda/kernels.h"
 #include "cuda/standin/machine.h"
 
-#define KERNEL_THREADS 3 /* that a kernel runs as, one after another */
-#define THREADS_MOST   6 /* when strict */
-#define PARTS_MOST     4 /* of a copy, when strict */
+#define KERNEL_THREADS 3    /* that a kernel runs as, one after another ... */
+#define KERNEL_LARGE   4096 /* ... unless it has as many: each goes through all of its memory */
+#define THREADS_MOST   6    /* when strict */
+#define PARTS_MOST     4    /* of a copy, when strict */
 #define GARBAGE        0xa5
 #define GARBAGE_MOST   ((size_t)256 << 10) /* bytes at the beginning of new memory */
 
@@ -154,12 +155,15 @@ cudaError_t allocate(void **p, size_t bytes, int device)
 		return error;
 	if (is_short() || (device != HOST && bytes > memory() - m.devices[device].used))
 		return cudaErrorMemoryAllocation;
-	void *q = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	const size_t room = room_of(bytes, device);
+	void *q = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (q == MAP_FAILED)
 		return cudaErrorMemoryAllocation;
+	if (room != bytes)
+		(void)madvise(q, room, MADV_HUGEPAGE);
 	if (is_strict()) /* not all: pages that exist make each operation slower */
 		memset(q, GARBAGE, bytes < GARBAGE_MOST ? bytes : GARBAGE_MOST);
-	if (device != HOST && mprotect(q, bytes, PROT_NONE) != 0)
+	if (device != HOST && mprotect(q, room, PROT_NONE) != 0)
 		abort();
 	if (device != HOST)
 		m.devices[device].used += bytes;
@@ -197,7 +201,7 @@ cudaError_t release(void *p)
 	const size_t bytes = r->bytes;
 	m.devices[device].used -= bytes;
 	forget(lock, r);
-	munmap(p, bytes);
+	munmap(p, room_of(bytes, device));
 	return cudaSuccess;
 }
 
@@ -585,7 +589,7 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void
 	Lock lock(m.lock);
 	if (m.devices[current].kernels.insert(kernel).second && m.kernels_meet)
 		return result(cudaErrorLaunchFailure);
-	uint64_t n = is_strict() ? 1 + draw(THREADS_MOST) : KERNEL_THREADS;
+	uint64_t n = is_strict() ? 1 + draw(THREADS_MOST) : all < KERNEL_LARGE ? KERNEL_THREADS : 1;
 	n = all < n ? all : n;
 	operation o = {};
 	o.work = [=](unsigned part, unsigned parts) {
