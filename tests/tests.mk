@@ -46,7 +46,8 @@ help:
 	@echo 'make bench-memory     compare collectives in memory with Open MPI'
 	@echo 'make bench-predict    compare predicted with measured times over shaped links (root)'
 	@echo 'make bench-auto       compare the choice of auto with the fastest algorithm'
-	@echo 'make bench-device     measure how copies to and from devices overlap, over the stand-in'
+	@echo 'make bench-device     measure how copies to and from devices overlap, over the stand-in, and compare'
+	@echo '                      --device cuda with --device cpu'
 	@echo 'make bench-reach      compare check with iperf3 and ping, and run -H with ssh (root)'
 	@echo 'make bench-join       measure what joins of many ranks cost their coordinator'
 	@echo 'make bench-hosts      compare ranks of one host with cp and Open MPI, and hosts over shaped links'
@@ -146,6 +147,7 @@ bench-device: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all standin
 	@COLLCTL=$(BUILD)/collctl COLLCTL_STANDIN_RATE=100000000 PATH="/usr/bin:$$PATH" python3 tests/bench/gpu.py \
 		--plugin $(STANDIN) --only overlap --mib 64
+	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/device_ratio.py --plugin $(STANDIN)
 
 bench-reach: deps-bench
 	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
