@@ -40,6 +40,10 @@ static int announce(const struct options *o, const struct store_server *s, struc
 	if (o->verbose >= 0)
 		report_note("serving the store at %s://%s", https ? "https" : "http",
 		            store_server_address(s));
+	if (o->verbose >= 0 && store_server_is_loopback(s) && !o->request.settings.addresses.listen)
+		report_note("only this host reaches it: --listen 0.0.0.0:%d serves other hosts, "
+		            "too",
+		            store_server_port(s));
 	if (o->verbose >= 0 && !store_server_is_loopback(s) && !o->token_file)
 		report_note("every process that can reach this store can write to it; require a "
 		            "token with --token-file");

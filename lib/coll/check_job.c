@@ -334,19 +334,17 @@ static int write_files(struct coll *c, struct err *err)
 	               : tuning_write(&k->found, c->request->tuning_out, err);
 }
 
-/* "rank 2 (nodec) did not join within 10 s (--join-timeout)" */
+/* As every job says that ranks are missing: it blames the first. */
 static int fail_missing(const struct coll *c, struct err *err)
 {
 	const struct link_matrix *m = &((const struct check *)c->state)->matrix;
-	const struct hostfile *hosts = c->member.conf.hosts;
 	const bool one = m->all - m->size == 1;
 	char list[256];
 	ranks_missing(m->came, m->size, m->all, list, sizeof list);
-	const char *host = hosts && one ? hostfile_host(hosts, atoi(list)) : "";
-	return err_set(err, ERR_RENDEZVOUS,
-	               "rank%s %s%s%s%s did not join within %g s (--join-timeout)", one ? "" : "s",
-	               list, *host ? " (" : "", host, *host ? ")" : "",
-	               (double)c->request->settings.join_timeout / NS_PER_SEC);
+	return err_rank(err, ERR_RENDEZVOUS, atoi(list),
+	                "%s%s%sdid not join within %g s (--join-timeout)", one ? "" : "ranks ",
+	                one ? "" : list, one ? "" : " ",
+	                (double)c->request->settings.join_timeout / NS_PER_SEC);
 }
 
 /* Are ranks or hosts missing? Links that fail come first: the vote reports them. */

@@ -149,8 +149,8 @@ by_hand() {
 @test "by hand, one of three or two of four never come: the others are tested, and the missing ones named: 5" {
 	by_hand 3 0 2
 	for r in 0 2; do
-		assert_rank "$r" 5 'collctl: rank 0: rank 1 did not join within 2 s (--join-timeout)'
-		assert_equal "$(json "$r.out" '.size, .missing, .error.code' | jq -c .)" $'3\n[1]\n5'
+		assert_rank "$r" 5 'collctl: rank 1: did not join within 2 s (--join-timeout)'
+		assert_equal "$(json "$r.out" '.size, .missing, .error.code, .error.rank' | jq -c .)" $'3\n[1]\n5\n1'
 		assert_equal "$(wc -l <"$r.err")" 1
 	done
 	assert_equal "$(json 0.out '[.links[] | "\(.from)-\(.to) \(.state)"] | join(" ")')" '0-2 works 2-0 works'
@@ -162,7 +162,7 @@ by_hand() {
 		spawn_rank "$r" "$COLLCTL" check --time 5ms --join-timeout 2s -H hosts -r "$r" --secret-file "$SECRET"
 	done
 	wait_ranks 0 3
-	for r in 0 3; do assert_rank "$r" 5 'rank 0: ranks 1, 2 did not join within 2 s'; done
+	for r in 0 3; do assert_rank "$r" 5 'ranks 1, 2 did not join within 2 s'; done
 	grep -q '^# 2 of 4 ranks, TLS' 0.out
 	grep -qx 'did not join: ranks 1, 2' 0.out
 	assert_equal "$(grep -cE '^ +[03]( +(-|[0-9.]+)){2}$' 0.out)" 4

@@ -250,10 +250,16 @@ static bool take_report(struct member *m, struct view v)
 	struct err e = {0};
 	enum phase phase;
 	if (err_decode(&e, &phase, &v) < 0 || !e.code || e.rank < 0 ||
-	    e.rank >= m->coord->conf.size || e.rank == m->rank || m->coord->members[e.rank].missing)
+	    e.rank >= m->coord->conf.size || e.rank == m->rank)
+		return false;
+	const bool missing = m->coord->members[e.rank].missing;
+	if (missing && m->rank != m->coord->self)
 		return false;
 	e.code = code_of(e.code);
-	coord_suspect(m, &e, phase, &v);
+	if (missing) /* the coordinator's rank says so: there is no doubt */
+		coord_fail(m->coord, &e, phase);
+	else
+		coord_suspect(m, &e, phase, &v);
 	return true;
 }
 
