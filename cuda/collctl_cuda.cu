@@ -572,4 +572,5 @@ extern "C" __attribute__((visibility("default"))) const struct gpu_plugin collct
         .nccl = nccl_report,
         .register_host = register_host,
         .unregister_host = unregister_host,
+        .will_sleep = gpu_will_sleep,
 };

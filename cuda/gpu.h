@@ -1,10 +1,11 @@
 /*
  * Internal to the plug-in: the opened devices, their streams, and the tasks that run.
  *
- * A lane is a stream with the tasks submitted to it, in order, and a thread that waits for the
- * first of them. (A host function in the stream would hold up the tasks after it, and would never
- * be called once the device has failed.) The lock guards the lists of tasks and the counters; all
- * else belongs to the thread that calls the plug-in.
+ * A lane is a stream with the tasks submitted to it, in order. `next` asks for the first of them;
+ * while the caller sleeps, or drains, a thread waits for it. (A host function in the stream would
+ * hold up the tasks after it, and would never be called once the device has failed.) The lock
+ * guards the lists of tasks and the counters; all else belongs to the thread that calls the
+ * plug-in.
  */
 #ifndef COLLCTL_CUDA_GPU_H
 #define COLLCTL_CUDA_GPU_H
@@ -39,6 +40,8 @@ struct task {
 	int device;
 	bool others; /* it reads memory of other devices: a failure of one of them fails it */
 	cudaError_t error;
+	bool watched; /* the lane's thread waits for its event */
+	bool used;    /* done with; the thread recycles it if it still waits */
 };
 
 struct tasks {
@@ -103,6 +106,7 @@ struct gpu {
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* signalled when running becomes 0 */
 	bool stop;
+	bool sleeps; /* the caller does, or drains: the lanes' threads wait for their tasks */
 	int running;
 	unsigned epoch; /* drain begins a new one: older tasks are not reported */
 	struct tasks done;
@@ -161,6 +165,7 @@ struct lane *lane_pick(struct device *device, enum lane_kind kind);
  */
 int gpu_failed(const struct gpu *, cudaError_t *error);
 int gpu_next(struct gpu *, void **cookie, char *why, size_t cap);
+void gpu_will_sleep(struct gpu *);
 int gpu_drain(struct gpu *, int64_t ns);
 
 /* ---- cuda/places.cu: the calls come from the caller's thread ---- */

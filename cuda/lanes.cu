@@ -25,8 +25,12 @@ static struct task *take(struct tasks *list)
 
 /* ---- completion ---- */
 
+/* With the lock held. */
 static void recycle(struct task *task)
 {
+	task->used = task->watched;
+	if (task->watched)
+		return; /* its event is not recorded anew while the thread waits for it */
 	task->next = task->lane->idle;
 	task->lane->idle = task;
 }
@@ -39,25 +43,41 @@ static void end(struct gpu *gpu)
 		pthread_cond_broadcast(&gpu->idle);
 }
 
-/* With the lock held. */
-static void complete(struct gpu *gpu, struct task *task)
+static void wake_caller(const struct gpu *gpu)
 {
 	const uint64_t one = 1;
 
+	/* It fails only if the counter is full, and so readable. */
+	(void)!write(gpu->event_fd, &one, sizeof one);
+}
+
+/* With the lock held. */
+static void complete(struct gpu *gpu, struct task *task)
+{
 	if (task->report && task->epoch == gpu->epoch) {
 		append(&gpu->done, task);
-		/* It fails only if the counter is full, and so readable. */
-		(void)!write(gpu->event_fd, &one, sizeof one);
+		if (gpu->sleeps)
+			wake_caller(gpu);
 	} else {
 		recycle(task);
 	}
 	end(gpu);
 }
 
+/* Of the work before an event. cudaErrorNotReady: it goes on. */
+static cudaError_t state_of(cudaEvent_t event)
+{
+	const cudaError_t error = cudaEventQuery(event);
+
+	if (error == cudaErrorNotReady)
+		(void)cudaGetLastError(); /* it is no error */
+	return error;
+}
+
 int gpu_failed(const struct gpu *gpu, cudaError_t *error)
 {
 	for (int i = 0; i < gpu->ndevices && gpu->ndevices > 1; i++) {
-		const cudaError_t found = cudaEventQuery(gpu->devices[i].fetched);
+		const cudaError_t found = state_of(gpu->devices[i].fetched);
 		if (found == cudaSuccess || found == cudaErrorNotReady)
 			continue;
 		*error = found;
@@ -76,6 +96,36 @@ static void find_failed(const struct gpu *gpu, struct task *task)
 		task->device = failed;
 }
 
+/* With the lock held: the first task of the lane has ended with @error. */
+static void end_first(struct lane *lane, cudaError_t error)
+{
+	struct gpu *gpu = lane->device->gpu;
+	struct task *task = take(&lane->tasks);
+
+	lane->ntasks--;
+	task->error = error;
+	if (task->others)
+		find_failed(gpu, task);
+	if (lane == &lane->device->lanes[LANE_NCCL]) {
+		if (task->error != cudaSuccess)
+			nccl_stop(gpu);
+		else if (gpu->nccl_stopped)
+			task->why = "NCCL was stopped";
+	}
+	complete(gpu, task);
+}
+
+/* With the lock held: end the tasks whose work has ended. */
+static void ask(struct lane *lane)
+{
+	while (lane->tasks.first) {
+		const cudaError_t error = state_of(lane->tasks.first->event);
+		if (error == cudaErrorNotReady)
+			return;
+		end_first(lane, error);
+	}
+}
+
 static void *wait_for_tasks(void *arg)
 {
 	struct lane *lane = (struct lane *)arg;
@@ -85,27 +135,20 @@ static void *wait_for_tasks(void *arg)
 
 	pthread_mutex_lock(&gpu->lock);
 	for (;;) {
-		while (!lane->tasks.first && !gpu->stop)
+		while (!(gpu->sleeps && lane->tasks.first) && !gpu->stop)
 			pthread_cond_wait(&lane->more, &gpu->lock);
 		task = lane->tasks.first;
 		if (!task)
 			break;
+		task->watched = true;
 		pthread_mutex_unlock(&gpu->lock);
-		task->error = cudaEventSynchronize(task->event);
-		if (task->others)
-			find_failed(gpu, task);
-		if (set != cudaSuccess)
-			task->error = set;
+		const cudaError_t error = cudaEventSynchronize(task->event);
 		pthread_mutex_lock(&gpu->lock);
-		take(&lane->tasks);
-		lane->ntasks--;
-		if (lane == &lane->device->lanes[LANE_NCCL]) {
-			if (task->error != cudaSuccess)
-				nccl_stop(gpu);
-			else if (gpu->nccl_stopped)
-				task->why = "NCCL was stopped";
-		}
-		complete(gpu, task);
+		task->watched = false;
+		if (lane->tasks.first == task)
+			end_first(lane, set == cudaSuccess ? error : set);
+		else if (task->used)
+			recycle(task);
 	}
 	pthread_mutex_unlock(&gpu->lock);
 	return NULL;
@@ -198,7 +241,8 @@ cudaError_t lane_push(struct task *task)
 	if (error == cudaSuccess) {
 		lane->ntasks++;
 		append(&lane->tasks, task);
-		pthread_cond_signal(&lane->more);
+		if (gpu->sleeps)
+			pthread_cond_signal(&lane->more);
 	}
 	pthread_mutex_unlock(&gpu->lock);
 	return error;
@@ -233,9 +277,39 @@ const char *gpu_op_name(enum gpu_op op)
 	return names[op];
 }
 
+/* With the lock held. */
+static void wake_threads(struct gpu *gpu)
+{
+	gpu->sleeps = true;
+	for (int d = 0; d < gpu->ndevices; d++)
+		for (int i = 0; i < LANES; i++)
+			if (gpu->devices[d].lanes[i].tasks.first)
+				pthread_cond_signal(&gpu->devices[d].lanes[i].more);
+}
+
+void gpu_will_sleep(struct gpu *gpu)
+{
+	pthread_mutex_lock(&gpu->lock);
+	wake_threads(gpu);
+	if (gpu->done.first)
+		wake_caller(gpu);
+	pthread_mutex_unlock(&gpu->lock);
+}
+
+/* With the lock held. */
+static void ask_all(struct gpu *gpu)
+{
+	for (int d = 0; d < gpu->ndevices; d++)
+		for (int i = 0; i < LANES; i++)
+			ask(&gpu->devices[d].lanes[i]);
+}
+
 int gpu_next(struct gpu *gpu, void **cookie, char *why, size_t cap)
 {
 	pthread_mutex_lock(&gpu->lock);
+	gpu->sleeps = false;
+	if (!gpu->done.first)
+		ask_all(gpu);
 	struct task *task = take(&gpu->done);
 	if (!task) {
 		pthread_mutex_unlock(&gpu->lock);
@@ -273,11 +347,14 @@ int gpu_drain(struct gpu *gpu, int64_t ns)
 
 	pthread_mutex_lock(&gpu->lock);
 	gpu->epoch++;
+	ask_all(gpu);
+	wake_threads(gpu);
 	await(gpu, ns);
 	if (gpu->running > 0 && gpu->nccl) { /* its kernels wait for each other */
 		nccl_stop(gpu);
 		await(gpu, ns);
 	}
+	gpu->sleeps = false;
 	while ((task = take(&gpu->done)))
 		recycle(task);
 	while (read(gpu->event_fd, &count, sizeof count) > 0)

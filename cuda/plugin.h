@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define GPU_PLUGIN_SYMBOL  "collctl_gpu_plugin"
-#define GPU_PLUGIN_VERSION 4
+#define GPU_PLUGIN_VERSION 5
 #define GPU_WHY            256 /* bytes of a reason */
 
 struct gpu; /* the opened devices */
@@ -104,10 +104,11 @@ struct gpu_plugin {
 	/* Start a task. Tasks may complete in any order: the caller starts only tasks whose
 	 * operands are ready and that do not conflict. -1: error. */
 	int (*submit)(struct gpu *, const struct gpu_task *, char *why, size_t cap);
-	/* Readable when a task has completed or failed; the caller reads its eight bytes. */
+	/* After will_sleep readable when a task has completed or failed; the caller reads its eight
+	 * bytes. */
 	int (*event_fd)(struct gpu *);
-	/* 1: *cookie is that of the next task that has completed; 0: none has; -1: a task, or the
-	 * device, has failed: *cookie is its task's, or NULL. */
+	/* Ask the devices. 1: *cookie is that of the next task that has completed; 0: none has; -1:
+	 * a task, or the device, has failed: *cookie is its task's, or NULL. */
 	int (*next)(struct gpu *, void **cookie, char *why, size_t cap);
 	/* Wait until no task runs, at most @ns nanoseconds; next reports nothing of them. -1: a
 	 * task still runs. */
@@ -126,6 +127,10 @@ struct gpu_plugin {
 	int (*register_host)(struct gpu *, void *p, size_t bytes, char *why, size_t cap);
 	/* Before it, no task may use the memory. */
 	void (*unregister_host)(struct gpu *, void *p, size_t bytes);
+
+	/* The caller is going to wait for event_fd: threads wait for the tasks that run, also for
+	 * one that has completed since next returned 0, until the next call of next. */
+	void (*will_sleep)(struct gpu *);
 };
 
 #endif

@@ -222,6 +222,7 @@ struct devices {
 	bool stuck;
 	struct loop *loop;
 	struct loop_watch watch;
+	struct loop_poll poll;
 };
 
 static struct devices *all_of(const struct memory_space *space)
@@ -394,22 +395,33 @@ static void complete(struct flight *f, const char *why)
 	done(ctx, why ? &err : NULL);
 }
 
-static void completed(void *ctx, uint32_t events)
+/* Ask for the tasks that have ended. */
+static bool ask(void *ctx, bool sleeps)
 {
 	struct devices *d = ctx;
 	char why[GPU_WHY] = "";
-	uint64_t count;
+	bool any = false;
 	void *cookie;
-	int ret;
-	(void)events;
-	if (io_retry(read(d->watch.fd, &count, sizeof count)) < 0)
-		return; /* an earlier call has read it */
-	while ((ret = d->plugin->next(d->gpu, &cookie, why, sizeof why)) == 1)
+	int ret = 0;
+	while (d->flights && (ret = d->plugin->next(d->gpu, &cookie, why, sizeof why)) == 1) {
 		complete(cookie, NULL);
-	if (ret < 0 && cookie)
-		complete(cookie, why);
-	else if (ret < 0 && d->flights)
-		complete(d->flights, why);
+		any = true;
+	}
+	if (ret < 0)
+		complete(cookie ? cookie : d->flights, why);
+	any |= ret < 0;
+	if (sleeps && !any && d->flights)
+		d->plugin->will_sleep(d->gpu);
+	return any;
+}
+
+static void woken(void *ctx, uint32_t events)
+{
+	struct devices *d = ctx;
+	uint64_t count;
+	(void)events;
+	if (io_retry(read(d->watch.fd, &count, sizeof count)) >= 0)
+		ask(d, false);
 }
 
 /* ---- opening and closing ---- */
@@ -650,11 +662,13 @@ void devices_nccl(const struct devices *d, struct device_nccl *out)
 
 int devices_attach(struct devices *d, struct loop *loop, struct err *err)
 {
-	d->watch = (struct loop_watch){d->plugin->event_fd(d->gpu), completed, d};
+	d->watch = (struct loop_watch){d->plugin->event_fd(d->gpu), woken, d};
 	if (loop_add(loop, &d->watch, EPOLLIN, err) < 0) {
 		d->watch.fd = -1;
 		return -1;
 	}
+	d->poll = (struct loop_poll){.fn = ask, .ctx = d};
+	loop_poll_add(loop, &d->poll);
 	d->loop = loop;
 	return 0;
 }
@@ -669,7 +683,9 @@ int devices_give(struct devices *d, struct exec_conf *conf, struct loop *loop, s
 
 void devices_detach(struct devices *d)
 {
-	if (d->loop)
+	if (d->loop) {
 		loop_del(d->loop, &d->watch);
+		loop_poll_del(d->loop, &d->poll);
+	}
 	d->loop = NULL;
 }

@@ -1,7 +1,7 @@
 /*
  * A plug-in on this machine's GPUs: folds and identities have the bits of the host's, copies
- * arrive, also from several threads and to registered memory, drain ends, and what cannot be is
- * refused with a reason. Usage: check PLUGIN [EVERY];
+ * arrive, also from several threads and to registered memory, ends of tasks are found, drain ends,
+ * and what cannot be is refused with a reason. Usage: check PLUGIN [EVERY];
  * only every EVERY-th fold runs. Exit code 77: there is no plug-in, driver or GPU.
  */
 #include <pthread.h>
@@ -272,6 +272,36 @@ static void check_threads(const int *list)
 	expect(fine, "several threads, each with the devices opened for itself");
 }
 
+/* ---- how the end of a task is known ---- */
+
+static bool is_readable(void)
+{
+	struct pollfd fd = {.fd = g.p->event_fd(g.gpu), .events = POLLIN};
+
+	return poll(&fd, 1, 0) == 1;
+}
+
+static void check_ends(void)
+{
+	const struct gpu_task t = {
+	        .op = GPU_COPY, .dst = g.dst, .src = g.host, .n = FOLD_BYTES, .cookie = &g};
+	char why[GPU_WHY];
+	void *cookie = NULL;
+	int got;
+
+	g.p->drain(g.gpu, 0); /* empties event_fd */
+	bool fine = plugin_submit(g.p, g.gpu, &t) == 0;
+	while (fine && (got = g.p->next(g.gpu, &cookie, why, sizeof why)) == 0)
+		;
+	expect(fine && got == 1 && cookie == &g && !is_readable(),
+	       "next finds a task that has ended, without a thread");
+	fine = plugin_submit(g.p, g.gpu, &t) == 0;
+	while (fine && (got = g.p->next(g.gpu, &cookie, why, sizeof why)) == 0 && !is_readable())
+		g.p->will_sleep(g.gpu);
+	expect(fine && got >= 0 && (got == 1 || g.p->next(g.gpu, &cookie, why, sizeof why) == 1),
+	       "next finds a task that threads begin and cease to wait for");
+}
+
 /* ---- what is refused ---- */
 
 static void refused(bool was, const char *why, const char *what)
@@ -359,6 +389,7 @@ int main(int argc, char **argv)
 		check_identities();
 		check_copies();
 		check_drain();
+		check_ends();
 		check_registered();
 		check_threads(list);
 		check_refusals(devices);

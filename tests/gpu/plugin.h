@@ -45,6 +45,7 @@ static inline int plugin_wait(const struct gpu_plugin *p, struct gpu *gpu, int n
 	void *cookie;
 
 	while (n > 0) {
+		p->will_sleep(gpu);
 		struct pollfd fd = {.fd = p->event_fd(gpu), .events = POLLIN};
 		uint64_t count;
 		int got;
