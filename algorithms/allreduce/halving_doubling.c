@@ -59,6 +59,16 @@ const struct coll_algorithm allreduce_halving_doubling = {
         .emit = emit,
 };
 
+/*
+ * Against Gloo's cuda_allreduce_halving_doubling, phase by phase:
+ *
+ * 1. The same: the buffers are reduced on GPU 0, and the whole sum is copied to host memory before
+ *    phase 2 begins. The kernels are the plug-in's, with the bits of the host.
+ * 2. The same steps as halving_doubling. Gloo notifies a peer that a buffer may be written again;
+ *    here receives are into memory of their own rank, whose schedule has the order.
+ * 3. The same: when phase 2 has ended the whole result is copied to GPU 0, and from there to the
+ *    GPUs of further outputs (-o).
+ */
 const struct coll_algorithm allreduce_cuda_halving_doubling = {
         .kind = COLL_ALLREDUCE,
         .name = "cuda_halving_doubling",
@@ -72,6 +82,16 @@ const struct coll_algorithm allreduce_cuda_halving_doubling = {
         .emit = emit,
 };
 
+/*
+ * Against Gloo's cuda_allreduce_halving_doubling_pipelined, phase by phase:
+ *
+ * 1. The same two parts, if P is a power of two: the half that the first step sends is reduced and
+ *    copied to host memory first, then the other half. For another P there are as many parts as
+ *    first steps that need different elements.
+ * 2. The same steps as halving_doubling.
+ * 3. The same lg P parts, one for each receive of the allgather, and one more, the piece that the
+ *    rank itself completes.
+ */
 const struct coll_algorithm allreduce_cuda_halving_doubling_pipelined = {
         .kind = COLL_ALLREDUCE,
         .name = "cuda_halving_doubling_pipelined",

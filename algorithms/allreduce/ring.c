@@ -61,6 +61,16 @@ const struct coll_algorithm allreduce_ring = {
         .emit = emit,
 };
 
+/*
+ * Against Gloo's cuda_allreduce_ring, phase by phase:
+ *
+ * 1. Gloo copies every GPU's buffer to host memory, in parallel, and adds there. Here GPU 0 adds
+ * all buffers, in their order, and one sum is copied: a GPU adds faster than the host, and the link
+ *    to the host carries one buffer, not N. The bits are those of the host.
+ * 2. The same: the steps of ring, which begin when the copy has ended.
+ * 3. Gloo copies the result to all GPUs, in parallel. Here it is copied to GPU 0, and from there to
+ *    the GPU of each further output (-o).
+ */
 const struct coll_algorithm allreduce_cuda_ring = {
         .kind = COLL_ALLREDUCE,
         .name = "cuda_ring",

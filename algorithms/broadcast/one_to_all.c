@@ -48,6 +48,15 @@ const struct coll_algorithm broadcast_one_to_all = {
         .emit = emit,
 };
 
+/*
+ * Against Gloo's broadcast_one_to_all, to which its CUDA variant adds copies at both ends:
+ *
+ * 1. The root's buffer, on GPU 0, is copied to host memory. The SENDs begin with the first elements
+ *    that have been copied.
+ * 2. The same step: the root sends to all others at once, (P-1)S bytes; Gloo counts P S.
+ * 3. The others copy what arrives to GPU 0 while the rest arrives, and every rank copies it from
+ * there to the GPUs of further outputs (-o). What the root has on GPU 0 stays there.
+ */
 const struct coll_algorithm broadcast_cuda_broadcast_one_to_all = {
         .kind = COLL_BROADCAST,
         .name = "cuda_broadcast_one_to_all",

@@ -97,6 +97,27 @@ one_of() { ((LONG || CASES++ % $1 == 0)); }
 	done
 }
 
+# bats test_tags=smoke
+@test "the rows cuda_*: the result goes back into all inputs, each on its device" {
+	local a r k n=0
+	make_shards 6 i32 40001
+	collctl allreduce -q -n 1 --no-sync in.?.npy -o want.npy
+	for a in $(all_algorithms | grep -oP "^allreduce \Kcuda_.*"); do
+		for r in 0 1; do
+			for k in 0 1 2; do
+				cp "in.$((3 * r + k)).npy" "gpu$k.$r.npy"
+			done
+		done
+		collctl run -n 2 -- allreduce --no-sync --insecure -q --device "$ALL" -a "$a" 'gpu'{0,1,2}'.{rank}.npy' \
+			-o 'gpu0.{rank}.npy' -o 'gpu1.{rank}.npy' -o 'gpu2.{rank}.npy'
+		for k in gpu?.?.npy; do
+			cmp want.npy "$k" || fail "$a: $k"
+			n=$((n + 1))
+		done
+	done
+	assert_equal "$n" 24
+}
+
 @test "windows: little host memory, little device memory" {
 	local json
 	make_shards 2 f32 300000
