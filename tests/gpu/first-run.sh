@@ -51,7 +51,7 @@ bench() { "$build/gpu/bench" --mib "$((SMALL ? 1 : 512))" --trials "$((SMALL ? 1
 
 # part NAME: of tests/bench/gpu.py, which has no result if it skips the part
 part() {
-	"$PYTHON" "$root/tests/bench/gpu.py" --plugin "$PLUGIN" --only "$1" --mib "$((SMALL ? 4 : 512))" --rounds "$((SMALL ? 1 : 3))" \
+	"$PYTHON" "$root/tests/bench/gpu.py" --plugin "$PLUGIN" --only "$1" --mib "$((SMALL ? 4 : 512))" --rounds "$((SMALL ? 1 : 2))" \
 		--result "$RESULT"
 	[[ -s $RESULT ]] || return 77
 }
