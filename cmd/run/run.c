@@ -637,6 +637,10 @@ static bool is_spared(struct run *r, int rank, int status, bool lost)
 	    r->size - r->spared - 1 < r->fewest)
 		return false;
 	r->spared++;
+	if (WIFSIGNALED(status) && r->killed < 0) {
+		r->killed = rank;
+		r->killed_status = status;
+	}
 	describe_failure(r, rank, status, &why);
 	if ((lost || WIFSIGNALED(status)) && r->o->verbose >= 0)
 		report_note("rank %d: %s; the job may go on without it (--min-ranks)", rank,
@@ -678,7 +682,12 @@ static void reap(struct run *r)
 			failed_lost = lost;
 		}
 	}
-	if (failed >= 0 && !r->code)
+	if (failed < 0 || r->code)
+		return;
+	/* A rank that lost another one because that was killed: it could not be done without. */
+	if (r->killed >= 0 && rank_exit_code(failed_status) == ERR_PEER_LOST)
+		first_failure(r, r->killed, r->killed_status, false);
+	else
 		first_failure(r, failed, failed_status, failed_lost);
 }
 
@@ -851,7 +860,8 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	                .epoll = -1,
 	                .signals = -1,
 	                .listener = -1,
-	                .lost = -1};
+	                .lost = -1,
+	                .killed = -1};
 	struct err err = ERR_INIT;
 	bool json = false;
 

@@ -200,6 +200,7 @@ void progress_compares(struct progress *p, const struct coll *coll)
 void progress_files(struct progress *p, uint64_t bytes, const struct coll *coll)
 {
 	p->bytes = bytes;
+	p->moved = 0;
 	p->coll = coll;
 	p->comparing = false;
 	meter_start(&p->meter, clock_ns());

@@ -30,6 +30,13 @@ static int offer(struct coll *c, struct err *err)
 	return 0;
 }
 
+static void renew(struct coll *c)
+{
+	struct barrier *b = c->state;
+	b->probe = (struct probe_stats){0};
+	b->peers = 0;
+}
+
 static bool meshes(const struct coll *c)
 {
 	const struct barrier *b = c->state;
@@ -134,6 +141,7 @@ const struct coll_task coll_task_barrier = {
         .state_size = sizeof(struct barrier),
         .check = check,
         .offer = offer,
+        .renew = renew,
         .meshes = meshes,
         .decide = decide,
         .connect = connect_all,

@@ -208,6 +208,7 @@ static int agree(struct coll *c, struct err *err)
 	                                        .noun = "tensor",
 	                                        .collect = t->collect,
 	                                        .answer = t->answer,
+	                                        .forms_anew = t->renew,
 	                                        .goes_back = t->goes_back && t->goes_back(c),
 	                                        .ctx = c};
 	if (job_agree(c->job, &c->intent, mesh, &callbacks, &c->plan, err) < 0 ||
@@ -270,11 +271,10 @@ static void note_start(const struct coll *c)
 	          coll_seconds(c->times.join, c->times.connect) / c->round_trip);
 }
 
-/* From joining to the commit. c->phase says where it failed. */
-static int run(struct coll *c, struct err *err)
+/* From the offer to the commit, of the ranks that take part. c->phase says where it failed. */
+static int run_round(struct coll *c, struct err *err)
 {
-	if (join(c, err) < 0 || find_devices(c, err) < 0 ||
-	    request_facts(c->request, &c->intent, err) < 0 || stage(c, c->task->offer, err) < 0 ||
+	if (request_facts(c->request, &c->intent, err) < 0 || stage(c, c->task->offer, err) < 0 ||
 	    agree(c, err) < 0)
 		return -1;
 	if (c->request->dry_run)
@@ -296,6 +296,33 @@ static int run(struct coll *c, struct err *err)
 		return -1;
 	c->times.commit = clock_ns();
 	return 0;
+}
+
+/* A rank was lost, and the job goes on without it. */
+static void form_anew(struct coll *c)
+{
+	c->task->renew(c);
+	tracing_release(c);
+	c->intent = (struct intent){0};
+	c->plan = (struct plan){0};
+	c->table = NULL;
+	c->times.seal = 0;
+	c->phase = PHASE_JOIN;
+	if (c->observer->moving)
+		c->observer->moving(c->observer->ctx, 0, NULL);
+	job_form_anew(c->job);
+}
+
+static int run(struct coll *c, struct err *err)
+{
+	if (join(c, err) < 0 || find_devices(c, err) < 0)
+		return -1;
+	int ret = run_round(c, err);
+	while (ret < 0 && job_forms_anew(c->job, err)) {
+		form_anew(c);
+		ret = run_round(c, err);
+	}
+	return ret;
 }
 
 /* ---- public functions ---- */

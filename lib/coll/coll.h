@@ -59,7 +59,8 @@ struct coll_observer {
 	 * may be called until coll_run returns. */
 	void (*comparing)(void *ctx, const struct coll *);
 	/* Data start to move: @bytes of this rank's files, read or written, whichever is more.
-	 * coll_progress may be called until coll_run returns. */
+	 * coll_progress may be called until coll_run returns; or until the job is formed anew, when
+	 * this is called with @coll NULL, and later once more. */
 	void (*moving)(void *ctx, uint64_t bytes, const struct coll *);
 	/* With request.explain, on rank 0: the prices of the algorithms, and the choice. */
 	void (*selected)(void *ctx, const struct select_args *, const struct selection *);

@@ -17,6 +17,12 @@
 
 /* ---- before the job ---- */
 
+static void begin(struct collective *c)
+{
+	c->agreed.size = c->agreed.ncame = c->life->size;
+	c->agreed.root = c->request->root;
+}
+
 /* With --root HOST or --rank auto, the root's rank is unknown until the ranks have joined. */
 static int prepare(struct coll *life, struct err *err)
 {
@@ -26,8 +32,7 @@ static int prepare(struct coll *life, struct err *err)
 	struct presence *p = &conf->present;
 	bool any_rank = conf->rank == JOB_RANK_AUTO && life->size > 1;
 	c->life = life;
-	c->agreed.size = c->agreed.ncame = life->size;
-	c->agreed.root = r->root;
+	begin(c);
 	if (!coll_rules(r->kind)->rooted)
 		return 0;
 	conf->root = r->root;
@@ -689,9 +694,9 @@ static void disconnect(struct coll *life)
 	exec_free(c->transfer.drive.exec);
 }
 
-static void release(struct coll *life)
+/* All but the inputs. */
+static void release_round(struct collective *c)
 {
-	struct collective *c = life->state;
 	elements_release(c);
 	origin_release(c);
 	outer_release(c);
@@ -711,10 +716,34 @@ static void release(struct coll *life)
 	agree_release(c);
 }
 
+static void release(struct coll *life)
+{
+	release_round(life->state);
+	files_close_inputs(life->state);
+}
+
+/* The inputs stay open: a pipe can be read once. */
+static void renew(struct coll *life)
+{
+	struct collective *c = life->state;
+	struct transfer *t = &c->transfer;
+	const struct transfer open = {.inputs = t->inputs,
+	                              .ninputs = t->ninputs,
+	                              .origin.file = t->origin.file,
+	                              .outer.file = t->outer.file};
+	t->origin.file = (struct inspection){0};
+	t->outer.file = (struct inspection){0};
+	disconnect(life);
+	release_round(c);
+	*c = (struct collective){.life = life, .request = life->request, .transfer = open};
+	begin(c);
+}
+
 const struct coll_task coll_task_collective = {
         .state_size = sizeof(struct collective),
         .prepare = prepare,
         .offer = offer,
+        .renew = renew,
         .meshes = meshes,
         .goes_back = goes_back,
         .decide = agree_decide,

@@ -172,8 +172,9 @@ void agree_release(struct collective *);
 
 /* ---- input_files.c ---- */
 
-/* Open the inputs and make the vectors. */
+/* Open the inputs, unless they are, and make the vectors. */
 int files_open_inputs(struct collective *, struct err *err);
+void files_close_inputs(struct collective *);
 /* Convert inputs from Fortran order to C order unless that order is kept. */
 int files_settle_order(struct collective *, struct err *err);
 /* A hash of the identities of the inputs: equal on ranks that read the same files. 0: not known, or

@@ -19,7 +19,10 @@ struct coll_task {
 	int (*check)(struct coll *, struct err *err);
 	/* Before the job is opened; the size is known if the settings give it. */
 	int (*prepare)(struct coll *, struct err *err);
-	/* The rank is known: open the inputs, fill c->intent and c->table. */
+	/* The rank is known: open the inputs, fill c->intent and c->table. Called again if the job
+	 * is formed anew (job.h), after `renew`, which undoes all from offer to seal, but keeps the
+	 * inputs open. renew NULL: a rank that is lost ends the job. */
+	void (*renew)(struct coll *);
 	int (*offer)(struct coll *, struct err *err);
 	/* Will the ranks open a mesh? */
 	bool (*meshes)(const struct coll *);

@@ -157,7 +157,11 @@ int job_check(struct job *j, struct err *err)
 		*err = j->own;
 		return -1;
 	}
-	return job_check_signal(j, err);
+	if (job_check_signal(j, err) < 0)
+		return -1;
+	if (j->anew.asked)
+		*err = j->anew.why;
+	return j->anew.asked ? -1 : 0;
 }
 
 int job_turn_before(struct job *j, int64_t until, struct err *err)
@@ -203,6 +207,19 @@ int job_await(struct job *j, int fd, struct err *err)
 	return ret;
 }
 
+/* Heartbeats continue meanwhile: the job may go on (job_forms_anew). */
+static void await_stop(struct job *j, const struct offload *o)
+{
+	struct err ignored = ERR_INIT;
+	bool over = false;
+	struct loop_watch w = {.fd = o->eventfd, .fn = set_flag, .ctx = &over};
+	if (loop_add(&j->loop, &w, EPOLLIN, &ignored) < 0)
+		return;
+	while (!over && loop_turn(&j->loop, INT64_MAX, &ignored) == 0)
+		continue;
+	loop_del(&j->loop, &w);
+}
+
 int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void *ctx,
                       struct err *err)
 {
@@ -213,6 +230,7 @@ int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void
 	if (job_await(j, o.eventfd, &ended) == 0)
 		return offload_finish(&o, err);
 	offload_stop(&o);
+	await_stop(j, &o);
 	offload_finish(&o, NULL);
 	*err = ended;
 	return -1;
@@ -388,7 +406,7 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 	}
 	if (job_rules_of(j)->verdict)
 		return 0;
-	*err = own.code ? own : j->own.code ? j->own : j->end.failure;
+	*err = own.code ? own : j->own.code ? j->own : j->anew.asked ? j->anew.why : j->end.failure;
 	return -1;
 }
 
@@ -478,14 +496,14 @@ static bool linked(const struct job *j)
 	return j->coord || ctl_open(&j->ctl);
 }
 
-void job_report(struct job *j, const struct err *e, bool lane)
+void job_report(struct job *j, const struct err *e, enum report_then then)
 {
 	struct buf b;
 	buf_init(&b, 4096);
 	err_encode(e, j->beats.phase, &b);
 	buf_put_u8(&b, j->beats.unanswered);
 	buf_put_u64(&b, (uint64_t)((clock_ns() - j->beats.moved_at) / NS_PER_MS));
-	buf_put_u8(&b, lane);
+	buf_put_u8(&b, (uint8_t)then);
 	job_send(j, MSG_REPORT, &b);
 	buf_release(&b);
 }
@@ -505,7 +523,7 @@ void job_fail(struct job *j, struct err *err)
 		if (own)
 			job_send_err(j, MSG_ABORT, &e);
 		else
-			job_report(j, &e, false);
+			job_report(j, &e, REPORT_ENDS);
 		while (!job_rules_of(j)->failed && linked(j) && clock_ns() < until)
 			if (loop_turn(&j->loop, until, &ignored) < 0)
 				break;

@@ -124,8 +124,10 @@ struct job_callbacks {
 	                       * missing"; rank 0 needs it even without a table */
 	job_collect *collect; /* both NULL: the job has no rounds */
 	job_answer *answer;
-	bool goes_back; /* a lane that breaks takes the job back (job_go_back); the same on all
-	                   ranks, which then call job_await_moved */
+	bool forms_anew; /* with settings->min_ranks, the loss of a rank does (job_form_anew); the
+	                    same on all ranks */
+	bool goes_back;  /* a lane that breaks takes the job back (job_go_back); the same on all
+	                    ranks, which then call job_await_moved */
 	void *ctx;
 };
 /* Agree: send the intent, and wait for the plan. @mesh: also listen for data connections, and set
@@ -173,6 +175,23 @@ int job_await_moved(struct job *, struct err *err);
  * all begin again. */
 int job_go_back(struct job *, bool can, uint64_t complete, uint64_t *window, struct err *err);
 int job_reconnects(const struct job *); /* how often the job went back */
+
+/*
+ * Forming the job anew: with settings->min_ranks and callbacks.forms_anew, if a rank is lost after
+ * job_agree and before the verdict, and enough are left, the others begin again without it, from
+ * unchanged inputs. Then the call that runs, or the next one, fails. The caller asks job_forms_anew
+ * whether this is why:
+ *
+ *     a call fails with *err          job_forms_anew: the job goes on without a rank
+ *     give up all outputs, and free what uses the mesh
+ *     job_form_anew                   then again from job_agree on, whose plan has other ranks
+ *
+ * The old plan's memory is valid until then, and the mesh until job_agree returns.
+ */
+/* @err: not of this rank, or of its failure. It may wait, until the coordinator knows whether a
+ * rank is lost. False: the job has failed with *err, which the caller passes to job_fail. */
+bool job_forms_anew(struct job *, struct err *err);
+void job_form_anew(struct job *);
 
 /* Report that the link from @from to @to, one of which is this rank, has failed. The job then fails
  * at the vote, and names all links that failed on any rank. @why is copied. */

@@ -28,7 +28,7 @@ int job_lane_broke(struct job *j, struct err *err)
 {
 	if (job_goes_back(j))
 		return 0;
-	job_report(j, err, true);
+	job_report(j, err, REPORT_LANE);
 	err_clear(err);
 	return await(j, BACK_NOT, err);
 }

@@ -46,8 +46,9 @@ void job_beat(void *ctx)
 	look_at_acknowledged(j);
 	send_beat(j);
 	loop_timer_set(&j->loop, &j->beats.timer, now + interval);
-	if (j->coord || !job_rules_of(j)->watches || silence <= j->conf.settings->timeout ||
-	    !ctl_open(&j->ctl) || silence <= j->conf.settings->timeout + allowance(j))
+	if (j->coord || (!job_rules_of(j)->watches && !j->anew.times) ||
+	    silence <= j->conf.settings->timeout || !ctl_open(&j->ctl) ||
+	    silence <= j->conf.settings->timeout + allowance(j))
 		return;
 	ctl_look(&j->ctl); /* this process may have been stopped since it looked */
 	if (!ctl_open(&j->ctl) || j->ctl.heard >= now)

@@ -4,7 +4,7 @@
  * job_messages.c (the coordinator's messages), job_inquiry.c (a new link in place of a broken one),
  * job_beat.c (heartbeats and stalls), job_places.c (the addresses, hosts and keys of the others),
  * job_mesh.c (the agreement and the connections to the other ranks), job_back.c (a lane broke: they
- * are made anew).
+ * are made anew), job_anew.c (a rank was lost: the others agree anew).
  */
 #ifndef COLLCTL_JOB_JOB_INTERNAL_H
 #define COLLCTL_JOB_JOB_INTERNAL_H
@@ -17,11 +17,11 @@
 /*
  * The state of this rank. job_rules has the properties of each state; job_messages.c has the
  * messages that may come in it. Only job_move changes the state. Up to JOB_DONE, the states follow
- * each other in this order.
+ * each other in this order, but for ANEW, which leads back to JOB_JOINED.
  */
 enum job_state {
 	JOB_SEEKING,    /* no coordinator has accepted this rank */
-	JOB_JOINED,     /* WELCOME has come, or this rank is the coordinator */
+	JOB_JOINED,     /* WELCOME has come, or this rank is the coordinator; or ANEW has come */
 	JOB_AGREEING,   /* it has sent INTENT */
 	JOB_RUNNING,    /* ROSTER has come */
 	JOB_VOTED,      /* it has sent VOTE */
@@ -100,10 +100,11 @@ struct job_places {
 
 /* The connections to other ranks. Written by job_mesh.c. */
 struct job_links {
-	int data_fd;       /* the data listener, until the mesh owns it; -1: none */
-	int lanes_fd;      /* the listener of memory lanes, likewise */
-	bool *near;        /* as in mesh_conf */
-	struct addr lanes; /* where lanes_fd listens; len 0: nowhere */
+	int data_fd;               /* the data listener, until the mesh owns it; -1: none */
+	int lanes_fd;              /* the listener of memory lanes, likewise */
+	bool *near;                /* as in mesh_conf */
+	struct addr lanes;         /* where lanes_fd listens; len 0: nowhere */
+	char data_addr[ADDR_TEXT]; /* of data_fd, as intent.data_addr */
 	struct mesh *mesh;
 	struct buf failed; /* the body of LINKS */
 };
@@ -119,8 +120,15 @@ struct job_back {
 	} state;
 	int times;
 	struct err why;
-	uint8_t session[MESH_SESSION_BYTES]; /* of lanes, if times > 0 */
+	uint8_t session[MESH_SESSION_BYTES]; /* of lanes: the plan's, or that of AGAIN */
 	uint64_t window;
+};
+
+/* A rank was lost, and the job is formed anew. Written by job_anew.c. */
+struct job_anew {
+	bool asked; /* ANEW has come: whatever this rank does ends */
+	int times;
+	struct err why;
 };
 
 /* The link to the coordinator broke after this rank's vote, so it asks again. Written by
@@ -178,6 +186,7 @@ struct job {
 	struct job_places places;
 	struct job_links links;
 	struct job_back back;
+	struct job_anew anew;
 	struct job_inquiry inquiry;
 	struct job_beats beats;
 	struct loop_watch signal_watch;
@@ -220,8 +229,10 @@ int job_await_rank(struct job *, struct err *);
 int job_take_moved(struct job *, struct view v, struct err *err);
 int job_take_back(struct job *, struct view v, struct err *err);
 int job_take_again(struct job *, struct view v, struct err *err);
-/* REPORT: this rank blames a peer. @lane: only a lane broke, and this rank can go back. */
-void job_report(struct job *, const struct err *, bool lane);
+/* ANEW: as the take of job_messages.c. */
+int job_take_anew(struct job *, struct view v, struct err *err);
+/* REPORT: this rank blames a peer. */
+void job_report(struct job *, const struct err *, enum report_then);
 /* Accept and dial no more lanes, and listen for those of the next session; then close the mesh. */
 void job_stop_links(struct job *);
 void job_drop_links(struct job *);

@@ -66,7 +66,9 @@ void job_withdraw(struct job *j)
 static int is_the_only_round(void *ctx, struct err *err)
 {
 	struct job *j = ctx;
-	return rendezvous_confirm(j->rendezvous, clock_ns() + CONFIRM_TIME, err);
+	const int64_t most = j->conf.settings->timeout / 2; /* the others hear nothing meanwhile */
+	return rendezvous_confirm(j->rendezvous,
+	                          clock_ns() + (most < CONFIRM_TIME ? most : CONFIRM_TIME), err);
 }
 
 static void nobody_joins(void *ctx)

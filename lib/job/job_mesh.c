@@ -15,7 +15,7 @@
 
 /* A data listener: at the local address of the control link, or as --listen, --iface and
  * --port-range say. */
-static int listen_for_data(struct job *j, struct intent *in, struct err *err)
+static int listen_for_data(struct job *j, struct err *err)
 {
 	struct addr a = {.len = sizeof a.sa};
 	char text[ADDR_TEXT], host[ADDR_TEXT] = "";
@@ -54,9 +54,9 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 		/* As with --listen, the port belongs to the coordinator's control listener. */
 		if (given >= 0 && !j->coord)
 			port = given;
-		addr_join(host, port, in->data_addr, sizeof in->data_addr);
+		addr_join(host, port, j->links.data_addr, sizeof j->links.data_addr);
 	} else if (j->coord) {
-		snprintf(in->data_addr, sizeof in->data_addr, ":%d", port);
+		snprintf(j->links.data_addr, sizeof j->links.data_addr, ":%d", port);
 	} else {
 		/* A listener on any address announces the address that reaches the coordinator. */
 		struct addr here = {.len = sizeof here.sa};
@@ -65,7 +65,8 @@ static int listen_for_data(struct job *j, struct intent *in, struct err *err)
 			addr_set_port(&here, port);
 			a = here;
 		}
-		snprintf(in->data_addr, sizeof in->data_addr, "%s", addr_text(&a, true, text));
+		snprintf(j->links.data_addr, sizeof j->links.data_addr, "%s",
+		         addr_text(&a, true, text));
 	}
 	return 0;
 }
@@ -80,9 +81,9 @@ static void listen_at_lanes(struct job *j)
 
 /* A listener for memory lanes. Its address is that of the data listener as others know it, so they
  * need not learn another one. Without it they use TCP. */
-static void listen_for_lanes(struct job *j, const struct intent *in)
+static void listen_for_lanes(struct job *j)
 {
-	const char *colon = strrchr(in->data_addr, ':');
+	const char *colon = strrchr(j->links.data_addr, ':');
 	addr_of_lanes(&j->links.lanes, colon ? atoi(colon + 1) : 0, j->rank);
 	listen_at_lanes(j);
 }
@@ -133,10 +134,13 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 	j->callbacks = *callbacks;
 	if (in->crowded)
 		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
-	if (mesh && listen_for_data(j, in, err) < 0)
-		return -1;
-	if (mesh && j->conf.settings->lanes != JOB_LANES_TCP)
-		listen_for_lanes(j, in);
+	if (mesh && j->links.data_fd < 0) {
+		if (listen_for_data(j, err) < 0)
+			return -1;
+		if (j->conf.settings->lanes != JOB_LANES_TCP)
+			listen_for_lanes(j);
+	}
+	memcpy(in->data_addr, j->links.data_addr, sizeof in->data_addr);
 	if (j->coord && j->links.data_fd >= 0)
 		coord_take_inquiries(j->coord, j->links.data_fd, j->tls != NULL);
 	buf_init(&b, CTL_BODY_MAX);
@@ -154,6 +158,7 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 		if (job_turn_before(j, until, err) < 0)
 			return -1;
 	}
+	job_drop_links(j); /* of the session before, which nobody uses any more */
 	*plan = j->said.plan;
 	say_who_came(j, plan);
 	return 0;
@@ -195,8 +200,7 @@ static int open_mesh(struct job *j, struct mesh_conf *m, struct err *err)
 	m->lanes_fd = j->links.lanes_fd;
 	m->on_ready = mesh_ready;
 	m->ctx = j;
-	memcpy(m->session, j->back.times ? j->back.session : j->said.plan.session,
-	       sizeof m->session);
+	memcpy(m->session, j->back.session, sizeof m->session);
 	m->keys = (const uint8_t(*)[TLS_KEY_BYTES])j->places.keys;
 	j->links.lanes_fd = -1;
 	for (int i = 0; i < m->nout; i++)
@@ -333,7 +337,9 @@ void job_stop_links(struct job *j)
 void job_drop_links(struct job *j)
 {
 	mesh_close(j->links.mesh);
+	free(j->links.near);
 	j->links.mesh = NULL;
+	j->links.near = NULL;
 }
 
 void job_release_links(struct job *j)

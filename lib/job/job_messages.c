@@ -35,6 +35,8 @@ static void distrust(struct job *j, const char *what)
 static int keep_details(struct job *j, struct err *err)
 {
 	size_t len = view_left(&j->said.plan.details);
+	free(j->said.details);
+	j->said.details = NULL;
 	if (!len)
 		return 0;
 	j->said.details = err_malloc(len, "the plan from rank 0", err);
@@ -137,6 +139,7 @@ static int take_roster(struct job *j, struct view v, struct err *err)
 	j->said.plan.ncame = j->places.ncame;
 	j->said.plan.host = j->places.host;
 	j->said.plan.hosts = j->places.hosts;
+	memcpy(j->back.session, j->said.plan.session, sizeof j->back.session);
 	job_move(j, JOB_RUNNING);
 	return 0;
 }
@@ -250,6 +253,7 @@ static const struct {
         [MSG_MOVED] = {IN(JOB_RUNNING), job_take_moved},
         [MSG_BACK] = {IN(JOB_RUNNING), job_take_back},
         [MSG_AGAIN] = {IN(JOB_RUNNING), job_take_again},
+        [MSG_ANEW] = {IN(JOB_RUNNING) | IN(JOB_VOTED), job_take_anew},
         [MSG_VERDICT] = {IN(JOB_VOTED), take_verdict},
         [MSG_FINAL] = {IN(JOB_COMMITTING) | IN(JOB_DONE), take_final},
 };

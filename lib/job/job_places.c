@@ -86,6 +86,7 @@ int job_read_roster(struct job *j, struct view v, struct err *err)
 	struct roster r;
 	if (roster_decode(&r, &v, err) < 0)
 		return -1;
+	job_release_places(j);
 	j->places.came = r.came;
 	j->places.ncame = r.ncame;
 	j->places.host = r.host;
@@ -207,4 +208,6 @@ void job_release_places(struct job *j)
 	free(p->came);
 	free(p->host);
 	buf_release(&p->asked);
+	*p = (struct job_places){0};
+	buf_init(&p->asked, CTL_BODY_MAX);
 }

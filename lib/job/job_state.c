@@ -9,10 +9,11 @@ const struct job_rules job_rules[JOB_STATES] = {
         [JOB_SEEKING] = {.next = TO(JOB_JOINED) | TO(JOB_ABORTED), .lost = JOB_ABORTED},
         [JOB_JOINED] = {.next = TO(JOB_AGREEING) | TO(JOB_ABORTED), .lost = JOB_ABORTED},
         [JOB_AGREEING] = {.next = TO(JOB_RUNNING) | TO(JOB_ABORTED), .lost = JOB_ABORTED},
-        [JOB_RUNNING] = {.next = TO(JOB_VOTED) | TO(JOB_ABORTED),
+        [JOB_RUNNING] = {.next = TO(JOB_VOTED) | TO(JOB_JOINED) | TO(JOB_ABORTED),
                          .lost = JOB_ABORTED,
                          .watches = true},
-        [JOB_VOTED] = {.next = TO(JOB_COMMITTING) | TO(JOB_ABORTED) | TO(JOB_IN_DOUBT),
+        [JOB_VOTED] = {.next = TO(JOB_COMMITTING) | TO(JOB_JOINED) | TO(JOB_ABORTED) |
+                               TO(JOB_IN_DOUBT),
                        .lost = JOB_IN_DOUBT,
                        .watches = true},
         [JOB_COMMITTING] = {.next = TO(JOB_DONE) | TO(JOB_FINAL) | TO(JOB_ORPHANED),

@@ -24,7 +24,7 @@ const char *msg_name(uint8_t type)
 	        [MSG_OTHER_JOB] = "OTHER_JOB", [MSG_ROUND] = "ROUND",     [MSG_ANSWER] = "ANSWER",
 	        [MSG_PEERS] = "PEERS",         [MSG_PLACES] = "PLACES",   [MSG_CLOCK] = "CLOCK",
 	        [MSG_MOVED] = "MOVED",         [MSG_BACK] = "BACK",       [MSG_STOPPED] = "STOPPED",
-	        [MSG_AGAIN] = "AGAIN",
+	        [MSG_AGAIN] = "AGAIN",         [MSG_ANEW] = "ANEW",
 	};
 	return type < sizeof names / sizeof *names && names[type] ? names[type] : "?";
 }

@@ -21,7 +21,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     13
+#define PROTO_VERSION     14
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64
@@ -53,9 +53,17 @@ enum msg_type {
 	MSG_BACK,      /* coordinator: a lane broke: stop (coord_back.c) */
 	MSG_STOPPED,   /* rank: it has stopped */
 	MSG_AGAIN,     /* coordinator: all have: connect anew */
+	MSG_ANEW,      /* coordinator: a rank is lost: send INTENT again (coord_anew.c) */
 	MSG_TYPES
 };
 const char *msg_name(uint8_t type); /* "VERDICT"; "?": there is no such message */
+
+/* The end of REPORT: what its sender does then. */
+enum report_then {
+	REPORT_ENDS,  /* it waits for the failure of the job */
+	REPORT_LANE,  /* only a lane broke: it waits for BACK, too */
+	REPORT_WAITS, /* it waits for ANEW, too */
+};
 
 enum phase { PHASE_JOIN, PHASE_CONNECT, PHASE_RUN, PHASE_COMMIT };
 const char *phase_name(enum phase);

@@ -3,6 +3,10 @@
 
 load ../cli/helpers
 
+setup_file() {
+	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
+}
+
 setup() {
 	common_setup
 	make_secret
@@ -173,4 +177,190 @@ closed() {
 	rank 2 3 allreduce --min-ranks 2 --grace 90s in.2.npy -o out.2.npy
 	wait_ranks
 	assert_ranks 3 7 '--grace'
+}
+
+# ---- ranks that are lost once the job has begun ----
+
+# start_held SESSIONS ARGS...: four ranks stand still while data move, each of the first sessions in its middle;
+# `resume` lets one go on. Rank 0's data go to rank 1 through a proxy.
+start_held() {
+	local data r options times=$1
+	shift
+	mkfifo ready held go
+	free_port
+	data=$PORT
+	start_serve
+	make_shards 4 f32 200000
+	"$PYTHON" "$HELPERS_DIR/../fault/proxy.py" "$data" hold 300000 --times "$times" --ready ready --held held --go go 3>&- &
+	STARTED+=($!)
+	read -r -t 60 PROXY <ready
+	exec 7<>go
+	for r in 0 1 2 3; do
+		options=()
+		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY")
+		rank "$r" 4 "$@" --streams 1 --lanes tcp --grace 20s --json "in.$r.npy" -o "out.$r.npy" "${options[@]}" 7>&-
+	done
+	await_held
+}
+
+await_held() { read -r -t 60 <held; }
+resume() { echo >&7; }
+
+# bats test_tags=smoke
+@test "91: a rank killed while data move: the others begin again without it; weights; a rank that comes back: 5" {
+	start_held 2 allreduce --op avg -a ring_chunked --min-ranks 2 --weight 3
+	kill -KILL "${PIDS[2]}"
+	await_held
+	spawn_rank 4 "$COLLCTL" allreduce --op avg --weight 3 --min-ranks 2 --grace 20s in.2.npy -o out.2.npy \
+		-r 2 -n 4 -R "$STORE" -j job --secret-file "$SECRET" 7>&-
+	wait_ranks 4
+	assert_rank 4 5 'the round is closed: it goes on without this rank, with 3 of 4 ranks'
+	resume
+	resume
+	wait_ranks
+	assert_rank 2 137
+	assert_rank 0 0 'rank 2 takes no part in the job any more: lost while data were moving'
+	without 4 2 0 1 3
+	assert_not_exist out.2.npy
+	assert_no_record
+}
+
+@test "91: two ranks killed at once; the weights of those that are left; certificates" {
+	local r
+	collctl -q ca init pki
+	for r in 0 1 2 3; do collctl -q ca issue pki --rank "$r"; done
+	rank() { # by certificates instead of the secret; each with its own weight
+		spawn_rank "$1" env COLLCTL_TLS_CERT=pki/rank-"$1".pem COLLCTL_TLS_KEY=pki/rank-"$1".key COLLCTL_TLS_CA=pki/ca.pem \
+			"$COLLCTL" "${@:3}" --weight $(($1 + 1)) -r "$1" -n "$2" -R "$STORE" -j job
+	}
+	start_held 1 allreduce --op avg -a ring_chunked --min-ranks 2
+	kill -KILL "${PIDS[2]}" "${PIDS[3]}"
+	wait_ranks
+	for r in 0 1; do
+		assert_rank "$r" 0
+		assert_equal "$(json "$r.out" '.missing | @csv')" 2,3
+	done
+	"$PYTHON" - <<-'EOF2'
+		import numpy as np
+		a, b = (np.load(f"in.{r}.npy").astype("f8") for r in (0, 1))
+		for r in (0, 1):
+		    np.testing.assert_allclose(np.load(f"out.{r}.npy"), (a + 2 * b) / 3, rtol=1e-6)
+	EOF2
+	assert_not_exist out.3.npy
+}
+
+# all_keep CODE TEXT RANK...: those ranks end with it, and all outputs are the old ones
+all_keep() {
+	local r
+	wait_ranks
+	for r in "${@:3}"; do assert_rank "$r" "$1" "$2"; done
+	assert_equal "$(cat out.?.npy | sort -u)" old
+	assert_equal "$(find . -name '.*' -type f)" ''
+}
+
+@test "91: rank 0, the root, or one rank too many is killed while data move: 8, and the old outputs" {
+	local what
+	for what in 'allreduce -a ring_chunked --min-ranks 2:0:rank 0' 'broadcast --root 3 -a ring --min-ranks 2:3:rank 3' \
+		'allreduce -a ring_chunked --min-ranks 3:2 3:rank '; do
+		for r in 0 1 2 3; do echo old >"out.$r.npy"; done
+		IFS=: read -r command lost text <<<"$what"
+		# shellcheck disable=SC2086 # several words
+		start_held 2 $command
+		local victims=() others=()
+		for r in 0 1 2 3; do
+			if [[ " $lost " == *" $r "* ]]; then victims+=("${PIDS[r]}"); else others+=("$r"); fi
+		done
+		kill -KILL "${victims[@]}"
+		all_keep 8 "$text" "${others[@]}"
+		rm ready held go
+	done
+}
+
+@test "91: a rank that stands still is left out; when it goes on it ends with 9 and its old output" {
+	echo old >out.2.npy
+	start_held 1 allreduce --op avg -a ring_chunked --min-ranks 3 --timeout 3s
+	kill -STOP "${PIDS[2]}"
+	wait_ranks 0 1 3
+	without 4 2 0 1 3
+	kill -CONT "${PIDS[2]}"
+	wait_ranks
+	assert_rank 2 9 'no message for'
+	assert_equal "$(<out.2.npy)" old
+}
+
+@test "91: SIGTERM for a rank while data move: 143 there, and the others begin again without it" {
+	start_held 1 allreduce --op avg -a ring_chunked --min-ranks 3
+	kill -TERM "${PIDS[3]}"
+	wait_ranks
+	assert_rank 3 143 'ended by SIGTERM'
+	without 4 3 0 1 2
+}
+
+@test "91: a rank killed as it writes, or as it stores: the others begin again; windows, streams, threads, memory lanes, pipes" {
+	local a r at fault="$BATS_FILE_TMPDIR/sysfault"
+	"$fault" count -- true || skip "ptrace is not to be had here"
+	make_shards 4 f32 60000
+	make_hostfile hosts 4
+	for a in '-a direct --memory 256K' '-a hosts --threads 2 --streams 2' '--op median' '-a recursive_doubling --lanes tcp' \
+		'--op avg --wire q8 --max-error 9 --lanes tcp' '--order rank --trace trace.json'; do
+		for at in pwrite64 fsync; do
+			for r in 0 1 2 3; do
+				# shellcheck disable=SC2206 # several words
+				local part=(allreduce $a --min-ranks 3 --grace 20s -H hosts -r "$r" --secret-file "$SECRET" --json --force -o "out.$r.npy")
+				case $r in
+				1) spawn_rank 1 bash -c 'cat in.1.npy | "$@"' - "$COLLCTL" "${part[@]}" --format npy - ;;
+				2) spawn_rank 2 "$fault" kill 1 "$at" -- "$COLLCTL" "${part[@]}" in.2.npy ;;
+				*) spawn_rank "$r" "$COLLCTL" "${part[@]}" "in.$r.npy" ;;
+				esac
+			done
+			wait_ranks
+			assert_rank 2 137
+			for r in 0 1 3; do
+				assert_rank "$r" 0
+				assert_equal "$(json "$r.out" '.missing | @csv')" 2
+			done
+			case $a in
+			*median*) check_numpy median out.{0,1,3}.npy --in in.0.npy in.1.npy in.3.npy ;;
+			*q8*) cmp out.0.npy out.1.npy && cmp out.0.npy out.3.npy ;;
+			*) check_numpy sum out.{0,1,3}.npy --in in.0.npy in.1.npy in.3.npy ;;
+			esac
+			assert_equal "$(find . -name '.out.*' ! -name '.out.2.*')" ''
+			rm -f out.*.npy
+		done
+	done
+}
+
+# killed_in_run CODE VICTIM...: `run` of four ranks, of which three are enough; the victims are killed before they
+# have stored their outputs, for which all wait
+killed_in_run() {
+	local code=$1 r ranks
+	shift
+	rm -f go
+	mkfifo go
+	spawn_rank 9 env LD_PRELOAD="$BATS_FILE_TMPDIR/flaky.so" FLAKY=fsync FLAKY_GO="$PWD/go" "$COLLCTL" run -n 4 -- \
+		allreduce --op avg --min-ranks 3 --grace 20s -v --json 'in.{rank}.npy' -o 'out.{rank}.npy'
+	for r in 0 1 2 3; do
+		until grep -q "rank $r: phase run" 9.err; do kill -0 "${PIDS[9]}"; done
+	done
+	read -ra ranks <"/proc/${PIDS[9]}/task/${PIDS[9]}/children" || true # in the order of their start
+	for r; do
+		kill -KILL "${ranks[r]}"
+		until grep -q "rank $r: killed" 9.err; do kill -0 "${PIDS[9]}" || break; done
+	done
+	while :; do : >go; done 3>&- &
+	local feeder=$!
+	wait_ranks
+	kill "$feeder"
+	assert_rank 9 "$code" "rank $1: killed by signal 9"
+}
+
+@test "91: run: a rank killed while data move does not end the others; one too many is the exit code" {
+	no_sanitizers 'what is preloaded'
+	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o "$BATS_FILE_TMPDIR/flaky.so" "$HELPERS_DIR/../fault/flaky.c" -ldl
+	killed_in_run 0 2
+	assert_equal "$(jq -sr 'map(.missing | @csv) | join(" ")' 9.out)" '2 2 2'
+	check_numpy avg out.{0,1,3}.npy --in in.0.npy in.1.npy in.3.npy
+	rm out.*.npy
+	killed_in_run 137 2 3
+	assert_equal "$(find . -name 'out.*')" ''
 }

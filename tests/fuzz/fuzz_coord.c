@@ -1,11 +1,12 @@
 /*
  * A coordinator whose ranks and guests send anything at any stage. The first byte says how many
- * ranks the job has, whether its own takes any number, whether ranks may ask for the verdict, and
- * whether they go back when a lane breaks. Then come steps {u8 what, u8 who, u8 type, u8 kind, u8
- * length, body}: a connection says HELLO, a rank or a guest sends a message (bytes as they are or,
- * by kind, a message that fits a job, with one byte changed or none), a link is lost, a timer runs
- * out, the loop turns. What the coordinator's own rank then hears must be in order: one ROSTER, a
- * VERDICT only if all have voted, and never after an ABORT.
+ * ranks the job has and whether two are enough, whether its own takes any number, whether ranks may
+ * ask for the verdict, and whether they go back when a lane breaks. Then come steps {u8 what, u8
+ * who, u8 type, u8 kind, u8 length, body}: a connection says HELLO, a rank or a guest sends a
+ * message (bytes as they are or, by kind, a message that fits a job, with one byte changed or
+ * none), a link is lost, a timer runs out, the loop turns. What the coordinator's own rank then
+ * hears must be in order: one ROSTER, and one more after each ANEW; a VERDICT only if all that take
+ * part have voted, and never after an ABORT.
  */
 #include <string.h>
 #include <sys/eventfd.h>
@@ -44,7 +45,8 @@ static void deliver(void *ctx, uint8_t type, struct view body)
 	w->heard[type]++;
 	switch (type) {
 	case MSG_ROSTER:
-		CHECK(w->heard[type] == 1 && w->completed == 1);
+		CHECK(w->heard[type] == 1 + w->heard[MSG_ANEW] &&
+		      w->completed == !coord_can_miss(w->c));
 		break;
 	case MSG_ABORT:
 		CHECK(w->heard[type] == 1 && !w->heard[MSG_VERDICT]);
@@ -54,8 +56,10 @@ static void deliver(void *ctx, uint8_t type, struct view body)
 	case MSG_VERDICT:
 		CHECK(w->heard[type] == 1 && w->heard[MSG_ROSTER] && !w->heard[MSG_ABORT]);
 		CHECK(w->heard[MSG_MOVED] == w->c->conf.callbacks->goes_back);
+		CHECK(w->heard[MSG_ROSTER] == 1 + w->heard[MSG_ANEW]);
 		for (int r = 0; r < w->size; r++)
-			CHECK(w->c->members[r].voted);
+			CHECK(w->c->members[r].voted != w->c->members[r].missing);
+		CHECK(w->size - w->c->seats.nmissing >= w->c->conf.settings->min_ranks);
 		break;
 	case MSG_MOVED:
 		CHECK(w->heard[type] == 1 && w->heard[MSG_AGAIN] == w->heard[MSG_BACK]);
@@ -68,7 +72,15 @@ static void deliver(void *ctx, uint8_t type, struct view body)
 	case MSG_AGAIN:
 		CHECK(w->heard[type] == w->heard[MSG_BACK]);
 		for (int r = 0; r < w->size; r++)
-			CHECK(w->c->members[r].stopped);
+			CHECK(w->c->members[r].stopped != w->c->members[r].missing);
+		break;
+	case MSG_ANEW:
+		CHECK(coord_can_miss(w->c) && w->heard[type] <= w->c->seats.nmissing &&
+		      w->heard[type] == w->heard[MSG_ROSTER] && !w->heard[MSG_ABORT] &&
+		      !w->heard[MSG_VERDICT]);
+		CHECK(err_decode(&e, &phase, &body) == 0 && e.code && e.rank < w->size);
+		w->heard[MSG_MOVED] = 0;
+		w->heard[MSG_AGAIN] = w->heard[MSG_BACK];
 		break;
 	case MSG_FINAL:
 		CHECK(w->heard[type] == 1 && w->heard[MSG_VERDICT]);
@@ -87,7 +99,8 @@ static int decide(void *ctx, const struct intent *const *intents, struct plan *p
 {
 	const struct world *w = ctx;
 	for (int r = 0; r < w->size; r++)
-		CHECK(intents[r]->nfacts <= FACTS_MAX);
+		CHECK(!intents[r] == w->c->members[r].missing &&
+		      (!intents[r] || intents[r]->nfacts <= FACTS_MAX));
 	plan->windows = plan->streams = 1;
 	return intents[0]->ninputs == 77 ? err_set(err, ERR_INPUT, "no plan") : 0;
 }
@@ -126,6 +139,7 @@ static const struct job_callbacks callbacks = {
         .noun = "tensor",
         .collect = collect,
         .answer = answer,
+        .forms_anew = true,
 };
 
 /* ---- steps ---- */
@@ -217,7 +231,7 @@ static void put_right(const struct world *w, uint8_t type, int rank, uint8_t kin
 		err_encode(&e, PHASE_RUN, b);
 		buf_put_u8(b, kind & 16);
 		buf_put_u64(b, kind);
-		buf_put_u8(b, !!(kind & 32));
+		buf_put_u8(b, kind >> 5 & 3);
 		break;
 	case MSG_STOPPED:
 		stopped_encode(&(struct stopped){!(kind & 4), kind}, b);
@@ -292,7 +306,7 @@ static void run_out(struct world *w, unsigned which)
 {
 	static const enum coord_timer timers[] = {TIMER_JOIN,     TIMER_BEAT,  TIMER_COMPARE,
 	                                          TIMER_EVIDENCE, TIMER_DOUBT, TIMER_JOINED,
-	                                          TIMER_AWAY};
+	                                          TIMER_AWAY,     TIMER_GRACE, TIMER_BACK};
 	const enum coord_timer t = timers[which % (sizeof timers / sizeof *timers)];
 	if (coord_timer_runs(w->c, t))
 		coord_set_timer(w->c, t, 0);
@@ -348,7 +362,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 32)
 		calls.collect = NULL;
 	calls.goes_back = data[0] & 128;
-	const struct job_settings settings = {.timeout = HOURS};
+	const struct job_settings settings = {.timeout = HOURS,
+	                                      .join_timeout = HOURS,
+	                                      .grace = HOURS,
+	                                      .min_ranks = (data[0] & 15) / SIZE == 2 ? 2 : 0};
 	struct coord_conf conf = {
 	        .settings = &settings,
 	        .loop = &w.loop,

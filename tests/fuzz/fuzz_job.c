@@ -1,10 +1,11 @@
 /*
  * A rank whose coordinator sends anything at any stage. The first byte says what the rank is and
- * does: its number and the size are known or not, it looks for the root, it has a table, it takes
- * part in rounds. Then come messages {u8 type, u8 kind, u8 length, body}, one for each turn of the
- * rank's loop: bytes as they are or, by kind, a message that fits a job, with one byte changed or
- * none. At the end the link is lost. The rank does what a command does (lib/job/job.h): it must
- * end, with an error that can be printed, and commit only by a verdict that came after its vote.
+ * does: its number and the size are known or not, it looks for the root, it has a table, it may do
+ * without some ranks, it takes part in rounds. Then come messages {u8 type, u8 kind, u8 length,
+ * body}, one for each turn of the rank's loop: bytes as they are or, by kind, a message that fits a
+ * job, with one byte changed or none. At the end the link is lost. The rank does what a command
+ * does (lib/job/job.h): it must end, with an error that can be printed, and commit only by a
+ * verdict that came after its vote.
  */
 #include <netinet/in.h>
 #include <resolv.h>
@@ -106,6 +107,7 @@ static void put_right(const struct job *j, uint8_t type, int size, struct buf *b
 		buf_put_u64(b, (uint64_t)clock_ns());
 		break;
 	case MSG_BACK:
+	case MSG_ANEW:
 		err_encode(&broken, PHASE_RUN, b);
 		break;
 	case MSG_AGAIN:
@@ -123,7 +125,7 @@ static void check_state(const struct job *j, int size)
 	struct job_progress p;
 	job_progress(j, &p);
 	if (j->size) {
-		CHECK(j->size == size || j->state >= JOB_RUNNING);
+		CHECK(j->size == size || j->state >= JOB_RUNNING || j->anew.times);
 		CHECK(j->rank < j->size && j->root < j->size && j->coordinator < j->size);
 		CHECK(p.slowest < j->size);
 	}
@@ -138,6 +140,7 @@ static void check_state(const struct job *j, int size)
 static void deliver(struct script *s, uint8_t type, struct view body)
 {
 	s->verdict |= type == MSG_VERDICT && s->job->state == JOB_VOTED;
+	CHECK(!s->verdict || s->job->state >= JOB_VOTED);
 	job_handle_message(s->job, type, body);
 	check_state(s->job, s->size);
 }
@@ -184,11 +187,26 @@ static void put_table(void *ctx, uint32_t page, struct buf *out)
 		table_put(out, page ? "b" : "a", "1");
 }
 
+static int join(struct job *j, struct err *err)
+{
+	while (j->state == JOB_SEEKING)
+		if (!ctl_open(&j->ctl))
+			return err_set(err, ERR_RENDEZVOUS, "not found");
+		else if (job_turn(j, err) < 0)
+			return -1;
+	if (job_check(j, err) < 0 || job_await_rank(j, err) < 0)
+		return -1;
+	job_beat(j);
+	return 0;
+}
+
 static int take_part(struct job *j, unsigned rounds, bool clock, bool table, bool *committed,
                      struct err *err)
 {
-	const struct job_callbacks callbacks = {
-	        .table = table ? put_table : NULL, .noun = "tensor", .goes_back = rounds & 1};
+	const struct job_callbacks callbacks = {.table = table ? put_table : NULL,
+	                                        .noun = "tensor",
+	                                        .goes_back = rounds & 1,
+	                                        .forms_anew = true};
 	const int peers[] = {0, 7, LARGE - 1};
 	static struct intent in;
 	const uint8_t part[] = {1, 2, 3};
@@ -198,14 +216,6 @@ static int take_part(struct job *j, unsigned rounds, bool clock, bool table, boo
 	struct buf b;
 	memset(&in, 0, sizeof in);
 	intent_add(&in, "dtype", "f32");
-	while (j->state == JOB_SEEKING)
-		if (!ctl_open(&j->ctl))
-			return err_set(err, ERR_RENDEZVOUS, "not found");
-		else if (job_turn(j, err) < 0)
-			return -1;
-	if (job_check(j, err) < 0 || job_await_rank(j, err) < 0)
-		return -1;
-	job_beat(j);
 	if (job_agree(j, &in, false, &callbacks, &plan, err) < 0)
 		return -1;
 	CHECK(j->size > 0 && j->rank >= 0 && plan.windows && plan.streams);
@@ -252,8 +262,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct err err = {.rank = ERR_RANK_SELF};
 	bool committed = false;
 	int fd[2];
-	const struct job_settings settings = {
-	        .join_timeout = HOURS, .timeout = HOURS, .embedded = true, .cancel_fd = -1};
+	const struct job_settings settings = {.join_timeout = HOURS,
+	                                      .timeout = HOURS,
+	                                      .embedded = true,
+	                                      .cancel_fd = -1,
+	                                      .min_ranks = form & 16 ? 2 : 0};
 	const struct job_conf conf = {.settings = &settings,
 	                              .name = "fuzz",
 	                              .rank = form & 2 ? JOB_RANK_AUTO : 1,
@@ -267,7 +280,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	open_link(s.job, fd[0]);
 	s.timer = (struct loop_timer){.fn = next, .ctx = &s};
 	loop_timer_set(&s.job->loop, &s.timer, clock_ns());
-	const int ret = take_part(s.job, form >> 6, form & 16, form & 32, &committed, &err);
+	int ret = join(s.job, &err);
+	if (ret == 0)
+		ret = take_part(s.job, form >> 6, form & 16, form & 32, &committed, &err);
+	while (ret < 0 && job_forms_anew(s.job, &err)) {
+		CHECK(!committed && (form & 16));
+		job_form_anew(s.job);
+		ret = take_part(s.job, form >> 6, form & 16, form & 32, &committed, &err);
+	}
 	CHECK(!committed || s.verdict);
 	if (ret < 0) {
 		job_fail(s.job, &err);

@@ -124,6 +124,7 @@ static inline void take(struct member *m, uint8_t type, struct view v)
 		m->page = view_u32(&v);
 		break;
 	case MSG_ABORT:
+	case MSG_ANEW:
 	case MSG_BACK:
 		assert_int_equal(err_decode(&m->failure, &m->phase, &v), 0);
 		break;
@@ -238,6 +239,7 @@ static struct job_callbacks callbacks = {
         .noun = "tensor",
         .collect = collect,
         .answer = answer,
+        .forms_anew = true,
         .ctx = members,
 };
 
@@ -285,6 +287,7 @@ static inline int set_up(void **state)
 	memset(members, 0, sizeof members);
 	completed = decided = fewest = 0;
 	callbacks.goes_back = false;
+	callbacks.forms_anew = true;
 	warned[0] = '\0';
 	decision = (struct err){0};
 	memset(tables, 0, sizeof tables);

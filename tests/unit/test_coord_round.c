@@ -83,7 +83,15 @@ COORD_TEST(all_ranks_need_no_grace)
 	agree(3);
 	assert_null(members[1].roster.came);
 	assert_int_equal(members[1].roster.ncame, 3);
+	assert_int_equal(completed, 0); /* a rank may be lost, and come back */
+	end_well((const int[]){0, 1, 2}, 3);
 	assert_int_equal(completed, 1);
+}
+
+COORD_TEST(nobody_may_be_missing)
+{
+	open_round(3, 3, PATIENCE);
+	agree(3);
 	assert_true(members[1].completed_before_roster);
 }
 
@@ -238,19 +246,186 @@ COORD_TEST(a_rank_that_says_nothing_is_left_out)
 	end_well(came, 2);
 }
 
-/* Once the job has begun a rank that is lost ends it. */
+/* ---- ranks that are lost once the job has begun ---- */
+
+/* The ranks @came[@n] have begun; those below @size that are not among them are missing. */
+static void begun(int size, int least, const int *came, int n)
+{
+	open_round(size, least, n < size ? SHORT : PATIENCE / 2);
+	for (int i = 0; i < n; i++)
+		if (came[i])
+			come(came[i], size);
+	for (int i = 0; i < n; i++)
+		intend(came[i], "(1)");
+	for (int i = 0; i < n; i++)
+		until(members[came[i]].heard[MSG_ROSTER], 1);
+}
+
+/* They hear ANEW for the @times-th time, and agree again. */
+static void anew(const int *ranks, int n, int times, int lost)
+{
+	uint8_t session[MESH_SESSION_BYTES];
+	memcpy(session, members[0].plan.session, sizeof session);
+	for (int i = 0; i < n; i++) {
+		const struct member *m = &members[ranks[i]];
+		until(m->heard[MSG_ANEW], times);
+		assert_int_equal(m->failure.rank, lost);
+	}
+	decided = 0;
+	for (int i = 0; i < n; i++) {
+		assert_int_equal(members[ranks[i]].heard[MSG_ROSTER], times);
+		members[ranks[i]].nplaces = 0;
+		intend(ranks[i], "(1)");
+	}
+	for (int i = 0; i < n; i++) {
+		const struct member *m = &members[ranks[i]];
+		until(m->heard[MSG_ROSTER], times + 1);
+		assert_int_equal(m->roster.ncame, n);
+		assert_memory_equal(m->roster.came, ranks, (size_t)n * sizeof *ranks);
+		assert_memory_equal(m->plan.session, members[0].plan.session, sizeof session);
+		assert_memory_not_equal(m->plan.session, session, sizeof session);
+	}
+	assert_int_equal(decided, 1);
+}
+
+static const int all[] = {0, 1, 2, 3}, first[] = {0, 1, 2}, two[] = {0, 1};
+
 COORD_TEST(a_rank_lost_while_data_move)
 {
-	open_round(4, 2, SHORT);
-	come(1, 4);
-	come(3, 4);
-	intend(0, "(1)");
-	intend(1, "(1)");
-	intend(3, "(1)");
-	until(members[3].heard[MSG_ROSTER], 1);
+	begun(4, 2, all, 4);
+	vote(0, "four"); /* a vote, of the session that is over */
+	vote(1, "four");
 	ctl_release(&members[3].ctl);
-	all_fail(2, -1, ERR_PEER_LOST, 3, "lost");
+	anew(first, 3, 1, 3);
+	assert_non_null(strstr(warned, "rank 3 takes no part in the job any more: lost while"));
+	assert_int_equal(members[0].plan.total_inputs, 1 + 2 + 3);
+	vote(0, "three");
+	vote(1, "three");
+	for_ms(20);
+	assert_int_equal(members[0].heard[MSG_VERDICT],
+	                 0); /* what they said before counts no more */
+	memset(&members[3], 0, sizeof members[3]);
+	comes_late(3, 3, 4);
+	assert_non_null(
+	        strstr(members[3].failure.text, "it goes on without this rank, with 3 of 4"));
+	ctl_release(&members[2].ctl);
+	anew(two, 2, 2, 2);
+	assert_int_equal(completed, 0);
+	end_well(two, 2);
 	assert_int_equal(completed, 1);
+}
+
+/* A rank that is silent, or that says itself that it has failed, hears why the others go on. */
+COORD_TEST(a_rank_that_ends_or_is_silent)
+{
+	for (int silent = 0; silent < 2; silent++) {
+		again(state);
+		fewest = 3;
+		open_job(4, PATIENCE, silent ? 200 * NS_PER_MS : NS_PER_SEC);
+		for (int r = 1; r < 4; r++)
+			come(r, 4);
+		for (int r = 0; r < 4; r++)
+			intend(r, "(1)");
+		until(members[3].heard[MSG_ROSTER], 1);
+		if (!silent)
+			send_err_to_coordinator(2, MSG_ABORT, ERR_OUTPUT, 2, "out.npy: no space");
+		while (silent && !members[1].heard[MSG_ANEW]) {
+			beat(1, PHASE_RUN);
+			beat(3, PHASE_RUN);
+			turn();
+		}
+		until(members[2].heard[MSG_ABORT], 1);
+		assert_int_equal(members[2].failure.code, silent ? ERR_STALLED : ERR_OUTPUT);
+		until(members[2].lost, 1);
+		anew((const int[]){0, 1, 3}, 3, 1, 2);
+		end_well((const int[]){0, 1, 3}, 3);
+	}
+}
+
+/* What a rank has sent before ANEW came to it is of the session that is over. */
+COORD_TEST(messages_of_the_session_that_is_over)
+{
+	struct buf b;
+	callbacks.goes_back = true;
+	begun(4, 2, all, 4);
+	ctl_release(&members[3].ctl);
+	until(members[0].heard[MSG_ANEW], 1);
+	buf_init(&b, 64);
+	buf_put_u32(&b, 5);
+	send_to_coordinator(1, MSG_ROUND, &b);
+	send_to_coordinator(1, MSG_MOVED, NULL);
+	send_err_to_coordinator(1, MSG_REPORT, ERR_PEER_LOST, 3, "lost");
+	send_to_coordinator(1, MSG_CLOCK, NULL);
+	vote(1, "four");
+	beat(1, PHASE_COMMIT);
+	buf_release(&b);
+	anew(first, 3, 1, 3);
+	assert_int_equal(members[1].heard[MSG_CLOCK], 0);
+	for (int r = 0; r < 3; r++)
+		send_to_coordinator(r, MSG_MOVED, NULL);
+	until(members[0].heard[MSG_MOVED], 1);
+	end_well(first, 3);
+}
+
+/* Another rank is lost, or fails, while the others agree again. */
+COORD_TEST(lost_while_the_others_agree_again)
+{
+	begun(4, 2, all, 4);
+	ctl_release(&members[3].ctl);
+	until(members[2].heard[MSG_ANEW], 1);
+	intend(1, "(1)");
+	send_err_to_coordinator(2, MSG_ABORT, ERR_INPUT, 2, "in.npy: cannot open");
+	until(members[2].heard[MSG_ABORT], 1);
+	decided = 0;
+	intend(0, "(1)");
+	until(members[1].heard[MSG_ROSTER], 2);
+	assert_int_equal(members[1].roster.ncame, 2);
+	assert_int_equal(members[1].heard[MSG_ANEW], 1);
+	end_well(two, 2);
+}
+
+/* Too few are left; rank 0's own failure; what is worse than a rank that is lost. */
+COORD_TEST(losses_that_end_the_job)
+{
+	begun(3, 2, first, 3);
+	ctl_release(&members[2].ctl);
+	anew(two, 2, 1, 2);
+	ctl_release(&members[1].ctl);
+	all_fail(1, -1, ERR_PEER_LOST, 1, "lost");
+	assert_int_equal(completed, 1);
+	again(state);
+	begun(3, 2, first, 3);
+	send_err_to_coordinator(0, MSG_ABORT, ERR_OUTPUT, 0, "out.npy: no space");
+	all_fail(3, -1, ERR_OUTPUT, 0, "no space");
+	again(state);
+	begun(3, 2, first, 3);
+	send_err_to_coordinator(2, MSG_ABORT, ERR_INTEGRITY, 2, "wrong bytes");
+	all_fail(3, -1, ERR_INTEGRITY, 2, "wrong bytes");
+}
+
+/* Ranks may be missing at the start, and the kind of job does not begin again. */
+COORD_TEST(a_job_that_does_not_begin_again)
+{
+	callbacks.forms_anew = false;
+	begun(3, 2, first, 3);
+	assert_true(members[1].completed_before_roster);
+	ctl_release(&members[2].ctl);
+	all_fail(2, -1, ERR_PEER_LOST, 2, "lost");
+}
+
+/* After the verdict nobody forms anything anew. */
+COORD_TEST(lost_after_the_verdict)
+{
+	begun(3, 2, first, 3);
+	for (int r = 0; r < 3; r++)
+		vote(r, "same");
+	until(members[2].heard[MSG_VERDICT], 1);
+	ctl_end(&members[2].ctl);
+	for (int r = 0; r < 2; r++)
+		send_err_to_coordinator(r, MSG_DONE, 0, ERR_RANK_SELF, "");
+	until(members[1].heard[MSG_FINAL], 1);
+	assert_int_equal(members[1].outcome.code, ERR_PEER_LOST);
+	assert_int_equal(members[1].heard[MSG_ANEW], 0);
 }
 
 COORD_TEST(ranks_without_numbers_get_the_lowest)

@@ -14,14 +14,15 @@
 #define SIZE 4
 
 static struct job *job;
+static int fewest; /* --min-ranks */
 static struct buf body;
 
 /* Rank @rank of @size (0: not known), whose messages go nowhere. */
 static void open_job(int rank, int size, bool finds_root)
 {
 	struct err err = {0};
-	static const struct job_settings settings = {.join_timeout = NS_PER_SEC,
-	                                             .timeout = NS_PER_SEC};
+	static struct job_settings settings = {.join_timeout = NS_PER_SEC, .timeout = NS_PER_SEC};
+	settings.min_ranks = fewest;
 	const struct job_conf conf = {.settings = &settings,
 	                              .name = "test",
 	                              .rank = rank,
@@ -37,6 +38,7 @@ static void open_job(int rank, int size, bool finds_root)
 static int set_up(void **state)
 {
 	buf_init(&body, CTL_BODY_MAX);
+	fewest = 0;
 	open_job(1, SIZE, false);
 	return 0;
 }
@@ -150,6 +152,7 @@ static void be_at(enum job_state state)
 {
 	open_job(1, SIZE, false);
 	job->callbacks.table = put_table;
+	job->callbacks.forms_anew = fewest;
 	job->state = JOB_AGREEING;
 	if (state >= JOB_RUNNING) {
 		put_right(MSG_ROSTER);
@@ -413,6 +416,61 @@ JOB_TEST(a_lane_breaks_and_the_coordinator_lies)
 		                : i == 5 ? "a place that this rank did not ask for"
 		                         : "(BACK)");
 	}
+}
+
+/* A rank was lost, and the others form the job anew: what that may end. */
+JOB_TEST(the_job_is_formed_anew)
+{
+	struct err err = {0};
+	fewest = 2;
+	for (int at = JOB_SEEKING; at <= JOB_DONE; at++) {
+		be_at((enum job_state)at);
+		put_err(ERR_PEER_LOST, 3);
+		tell(MSG_ANEW);
+		if (at != JOB_RUNNING && at != JOB_VOTED) {
+			expect_distrust("(ANEW)");
+			continue;
+		}
+		assert_int_equal(job->state, JOB_JOINED);
+		assert_int_equal(job_check(job, &err), -1); /* whatever runs ends */
+		assert_int_equal(err.rank, 3);
+		assert_true(job_forms_anew(job, &err));
+		assert_int_equal(err.code, 0);
+		job_form_anew(job);
+		expect_trust();
+		job->state = JOB_AGREEING;
+		put_right(MSG_ROSTER);
+		tell(MSG_ROSTER);
+		expect_trust();
+		assert_int_equal(job->state, JOB_RUNNING);
+	}
+	be_at(JOB_RUNNING);
+	for (int i = 0; i <= SIZE; i++) { /* a rank cannot be lost twice */
+		put_err(ERR_PEER_LOST, 3);
+		tell(MSG_ANEW);
+		if (i == SIZE)
+			expect_distrust("(ANEW)");
+		else
+			assert_int_equal(job->state, JOB_JOINED);
+		job_form_anew(job);
+		job->state = JOB_RUNNING;
+	}
+}
+
+JOB_TEST(the_job_is_formed_anew_and_the_coordinator_lies)
+{
+	struct err err = {.code = ERR_INPUT, .rank = ERR_RANK_SELF};
+	for (int i = 0; i < 4; i++) {
+		fewest = i == 0 ? 0 : i == 1 ? SIZE : 2; /* no rank may be missing */
+		be_at(JOB_RUNNING);
+		put_err(i == 2 ? 0 : ERR_PEER_LOST, i == 3 ? 1 : 3); /* this rank is not lost */
+		tell(MSG_ANEW);
+		expect_distrust("(ANEW)");
+		assert_false(job_forms_anew(job, &err));
+	}
+	be_at(JOB_RUNNING); /* its own failure */
+	assert_false(job_forms_anew(job, &err));
+	assert_int_equal(err.code, ERR_INPUT);
 }
 
 JOB_TEST(pages_are_asked_for_in_order)

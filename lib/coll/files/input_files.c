@@ -236,8 +236,9 @@ static int not_files(const struct collective *c, const struct dataset *d, const 
 	               request_compares(c->request), why);
 }
 
-/* Choose whether a broadcast moves arrays or bytes. */
-static int choose_content(struct collective *c, struct err *err)
+/* Choose whether a broadcast moves arrays or bytes. @open: the inputs were open, with their index.
+ */
+static int choose_content(struct collective *c, bool open, struct err *err)
 {
 	const struct dataset *d = &c->transfer.inputs[0];
 	if (!c->request->files.raw_file && !c->request->each && dataset_is_array(d)) {
@@ -266,7 +267,7 @@ static int choose_content(struct collective *c, struct err *err)
 		               "%s: its tensors are put together from several files: broadcast "
 		               "--raw-file copies them",
 		               d->path);
-	return take_index(c, err);
+	return open ? 0 : take_index(c, err);
 }
 
 /* The @k-th of what this rank reads: the inputs, and what belongs to --origin; NULL: that is all.
@@ -607,21 +608,30 @@ static int make_vectors(struct collective *c, struct err *err)
 	return vector_of_beside(c, err);
 }
 
-int files_open_inputs(struct collective *c, struct err *err)
+static int open_inputs(struct collective *c, struct err *err)
 {
 	struct paths paths;
-	c->agreed.content = coll_rules(c->request->kind)->cut == CUT_ELEMENTS ? CONTENT_TENSORS
-	                                                                      : CONTENT_ARRAYS;
-	if (!agreement_reads(&c->agreed, c->request))
-		return request_moves_pieces(c->request) ? consolidated_begin(c, err) : 0;
 	int ret = paths_expand(&paths, c->request->inputs, c->request->ninputs, c->agreed.rank,
 	                       c->agreed.size, err);
 	if (ret == 0)
 		ret = take_inputs(c, &paths, err);
 	paths_release(&paths);
-	if (ret < 0 || take_beside(c, err) < 0 || origin_open(c, err) < 0 || outer_open(c, err) < 0)
+	return ret < 0 || take_beside(c, err) < 0 || origin_open(c, err) < 0 ||
+	                       outer_open(c, err) < 0
+	               ? -1
+	               : 0;
+}
+
+int files_open_inputs(struct collective *c, struct err *err)
+{
+	c->agreed.content = coll_rules(c->request->kind)->cut == CUT_ELEMENTS ? CONTENT_TENSORS
+	                                                                      : CONTENT_ARRAYS;
+	if (!agreement_reads(&c->agreed, c->request))
+		return request_moves_pieces(c->request) ? consolidated_begin(c, err) : 0;
+	const bool open = c->transfer.inputs; /* if the job is formed anew (task.h) */
+	if (!open && open_inputs(c, err) < 0)
 		return -1;
-	if (c->request->kind == COLL_BROADCAST && choose_content(c, err) < 0)
+	if (c->request->kind == COLL_BROADCAST && choose_content(c, open, err) < 0)
 		return -1;
 	if (request_moves_pieces(c->request))
 		return consolidated_offer(c, err);
@@ -630,6 +640,13 @@ int files_open_inputs(struct collective *c, struct err *err)
 	    turn_inputs(c, err) < 0)
 		return -1;
 	return make_vectors(c, err);
+}
+
+void files_close_inputs(struct collective *c)
+{
+	for (int i = 0; i < c->transfer.ninputs; i++)
+		dataset_close(&c->transfer.inputs[i]);
+	free(c->transfer.inputs);
 }
 
 int files_settle_order(struct collective *c, struct err *err)

@@ -752,10 +752,7 @@ int files_commit(struct collective *c, struct err *err)
 void files_release(struct collective *c)
 {
 	struct transfer *t = &c->transfer;
-	for (int i = 0; i < t->ninputs; i++)
-		dataset_close(&t->inputs[i]);
 	sink_free(t->sink);
-	free(t->inputs);
 	free(t->input_names);
 	free(t->selected);
 	free(t->beside);

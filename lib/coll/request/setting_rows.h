@@ -263,8 +263,9 @@ S(LIMITS, "join-timeout", 0, "DURATION", DURATION, settings.join_timeout, FOR_JO
   "fail if the other ranks have not joined after this time", .def = "2m", .min = NS_PER_MS,
   .max = INT64_MAX)
 S(LIMITS, "min-ranks", 0, "K", INT, settings.min_ranks, FOR_FEWER,
-  "begin without the ranks that have not joined when --grace is over, once at least K have; the "
-  "result is that of the ranks that take part (default: all ranks)",
+  "begin without the ranks that have not joined when --grace is over, once at least K have, "
+  "and go on without those that are lost later, as long as K are left; the result is that of the "
+  "ranks that take part (default: all ranks)",
   .min = 1, .max = JOB_MAX_SIZE, .agree = FOR_FEWER)
 S(LIMITS, "grace", 0, "DURATION", DURATION, settings.grace, FOR_FEWER,
   "with --min-ranks, how long rank 0 waits for all ranks, from its start", .def = "10s",

@@ -121,7 +121,8 @@ static void join_over(void *ctx)
 		return;
 	bool missing = describe_missing(c, &e);
 	if (!describe_late(c, &e) && !missing) {
-		for (e.rank = 0; e.rank < c->conf.size - 1 && c->members[e.rank].has_intent;)
+		for (e.rank = 0; e.rank < c->conf.size - 1 &&
+		                 (c->members[e.rank].has_intent || c->members[e.rank].missing);)
 			e.rank++;
 		snprintf(e.text, sizeof e.text,
 		         "joined, but did not send its request before the end of --join-timeout");
@@ -145,7 +146,8 @@ void coord_maybe_complete(struct coord *c)
 	coord_settle_seats(c); /* a roster must not be the first to name the coordinator */
 	if (c->stage != STAGE_JOIN)
 		return;
-	coord_look_at_ages(c);
+	if (!c->anew)
+		coord_look_at_ages(c);
 	if (agree_on_facts(c->intents, c->conf.size, &c->comparison.disagreement))
 		coord_send_rosters(c);
 	else
@@ -240,7 +242,7 @@ static bool take_abort(struct member *m, struct view v)
 		return false;
 	e.rank = m->rank;
 	e.code = code_of(e.code);
-	if (!coord_does_without(m, &e))
+	if (!coord_does_without(m, &e, phase))
 		coord_fail(m->coord, &e, phase);
 	return true;
 }
@@ -404,7 +406,7 @@ static void receive(struct member *m, uint8_t type, struct view v)
 	struct coord *c = m->coord;
 	struct err e = {.code = ERR_INTEGRITY, .rank = m->rank};
 	coord_look_at_deadline(c);
-	if (m->missing || !m->joined)
+	if (m->missing || !m->joined || coord_is_stale(m, type))
 		return;
 	if (type < sizeof messages / sizeof *messages && messages[type].stages & IN(c->stage) &&
 	    messages[type].take(m, v))
@@ -454,7 +456,7 @@ static const struct {
         [TIMER_SEATS] = {coord_look_at_seats, IN(STAGE_JOIN)},
         [TIMER_JOINED] = {coord_tell_joined, IN(STAGE_JOIN)},
         [TIMER_DOUBT] = {coord_expect_fewest, IN(STAGE_JOIN) | IN(STAGE_FAILED)},
-        [TIMER_BEAT] = {coord_watch_beats, IN(STAGE_RUN) | IN(STAGE_COMMIT)},
+        [TIMER_BEAT] = {coord_watch_beats, IN(STAGE_JOIN) | IN(STAGE_RUN) | IN(STAGE_COMMIT)},
         [TIMER_EVIDENCE] = {coord_evidence_over, IN(STAGE_RUN)},
         [TIMER_COMPARE] = {coord_compare_over, IN(STAGE_JOIN) | IN(STAGE_RUN)},
         [TIMER_BACK] = {coord_back_over, IN(STAGE_RUN)},

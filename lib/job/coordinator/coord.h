@@ -23,7 +23,8 @@ struct coord_conf {
 	struct tls *tls; /* NULL: --insecure */
 	int size;
 	int rank; /* the own rank; -1: --rank auto, assigned as for the other ranks */
-	int root; /* with min_ranks, a rank without which the job does not begin; -1: none */
+	int root; /* with min_ranks, a rank that the job cannot do without; -1: none, or not known
+	           */
 	const struct presence *present; /* the own rank's */
 	/* The host of @rank by the hostfile, for a rank that has not joined; NULL: not known. */
 	const char *(*host_of)(void *ctx, int rank);
@@ -48,8 +49,8 @@ struct coord_conf {
 	/* Ranks are missing, and all others have voted: 0: no other coordinator has begun with
 	 * those that are missing; -1: error, ERR_RENDEZVOUS. NULL: there cannot be one. */
 	int (*confirm)(void *ctx, struct err *err);
-	/* Nobody joins any more: withdraw the record. Called before ROSTER is sent or, if ranks are
-	 * missing, before VERDICT or once the job has failed. */
+	/* Nobody joins any more: withdraw the record. Called before ROSTER is sent or, if the job
+	 * can do without some ranks, before VERDICT or once the job has failed. */
 	void (*complete)(void *ctx);
 	void *ctx;
 };
@@ -81,7 +82,7 @@ const char *coord_host(const struct coord *, int rank);
 /* The control link of @rank; the first one of a rank on another machine. NULL: there is none. */
 const struct conn *coord_link(const struct coord *, int rank);
 const struct conn *coord_far_link(const struct coord *);
-/* Are ranks missing (--min-ranks) that still get an answer if they come? */
+/* Does a rank that comes still get an answer? With --min-ranks to the verdict. */
 bool coord_door_is_open(const struct coord *);
 /* The address of its control listener. Only before ROSTER is sent. ERR_OTHER. */
 int coord_local_addr(const struct coord *, struct addr *out, struct err *err);

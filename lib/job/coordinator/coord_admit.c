@@ -178,7 +178,7 @@ void coord_admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENIN
 	coord_look_at_deadline(c);
 	/* A rank that has got the failure, or that is lost, joins again for the next job of the
 	 * same name: it must try again until the next coordinator listens. */
-	if (c->stage != STAGE_JOIN && h.rank < (uint32_t)c->conf.size &&
+	if ((c->stage != STAGE_JOIN || c->anew) && h.rank < (uint32_t)c->conf.size &&
 	    c->members[h.rank].joined && !c->members[h.rank].missing) {
 		conn_free(conn);
 		return;

@@ -72,7 +72,8 @@ void coord_back_over(void *ctx)
 		         "did not stop within --timeout, %g s, when a connection between ranks had "
 		         "broken",
 		         (double)c->conf.settings->timeout / NS_PER_SEC);
-	coord_fail(c, &e.err, e.phase);
+	if (!silent || !coord_does_without(&c->members[e.err.rank], &e.err, e.phase))
+		coord_fail(c, &e.err, e.phase);
 }
 
 static int send_again(struct coord *c, struct member *m, const struct again *again, struct err *err)

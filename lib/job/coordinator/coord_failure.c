@@ -34,7 +34,7 @@ static bool all_have_failure(struct coord *c)
 
 void coord_fail(struct coord *c, const struct err *e, enum phase phase)
 {
-	bool nobody_comes = c->stage == STAGE_RUN;
+	bool nobody_comes = c->stage == STAGE_RUN || c->anew;
 	if (c->stage >= STAGE_COMMIT)
 		return;
 	if (c->comparison.on && e->code != ERR_INTEGRITY) { /* the job has already failed */
@@ -69,7 +69,8 @@ void coord_suspect(struct member *m, const struct err *e, enum phase phase, stru
 	        .kind = EVIDENCE_REPORT, .err = *e, .phase = phase, .reporter = m->rank};
 	report.unanswered = view_u8(v);
 	report.still_ms = view_u64(v);
-	report.lane = view_u8(v) && e->code == ERR_PEER_LOST && coord_can_go_back(c, m);
+	report.lane =
+	        view_u8(v) == REPORT_LANE && e->code == ERR_PEER_LOST && coord_can_go_back(c, m);
 	if (c->stage != STAGE_RUN)
 		return;
 	if (report.lane && c->back.on && !m->stopped) /* sent before BACK came */
@@ -104,7 +105,8 @@ void coord_evidence_over(void *ctx)
 	}
 	if (coord_goes_back(c, &e))
 		coord_go_back(c, &e);
-	else
+	else if (e.kind != EVIDENCE_SILENCE ||
+	         !coord_does_without(&c->members[e.err.rank], &e.err, e.phase))
 		coord_fail(c, &e.err, e.phase);
 }
 
@@ -131,7 +133,7 @@ void coord_member_lost(struct member *m, const struct err *why)
 	if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 		snprintf(e.text, sizeof e.text, "lost %s: %.200s", phase_words(phase),
 		         why->code ? why->text : "connection closed");
-		if (!coord_does_without(m, &e))
+		if (!coord_does_without(m, &e, phase))
 			coord_fail(c, &e, phase);
 	}
 }

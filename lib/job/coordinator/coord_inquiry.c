@@ -70,6 +70,10 @@ static void replace(struct member *m, struct conn *conn, bool has_verdict)
 	if (!m->voted && c->stage == STAGE_RUN) { /* its vote was lost with the old link */
 		const struct err lost = {.code = ERR_PEER_LOST, .text = "its vote did not arrive"};
 		coord_member_lost(m, &lost);
+		if (m->missing) {
+			conn_free(conn);
+			return;
+		}
 	}
 	if (ctl_start(&m->ctl, conn, c->conf.loop, &e) < 0) { /* the rank tries again */
 		ctl_release(&m->ctl);
@@ -90,7 +94,8 @@ static void admit(void *ctx, struct conn *conn, const uint8_t opening[GATE_OPENI
 	const char *proved = gate_identity(c->inquiries.gate, conn);
 	(void)from;
 	if (inquiry_decode(&q, opening) < 0 || q.rank >= (uint32_t)c->conf.size ||
-	    (int)q.rank == c->self || memcmp(q.session, c->plan.session, sizeof q.session) != 0 ||
+	    (int)q.rank == c->self || c->stage == STAGE_JOIN || c->members[q.rank].missing ||
+	    memcmp(q.session, c->plan.session, sizeof q.session) != 0 ||
 	    (proved && rank_of(c, proved) != (int)q.rank)) {
 		conn_free(conn);
 		return;
@@ -141,6 +146,10 @@ void coord_close_inquiries(struct coord *c)
 	gate_close(q->gate);
 	tls_free(q->tls);
 	pair_keys_free(q->keys);
+	q->gate = NULL;
+	q->tls = NULL;
+	q->keys = NULL;
+	q->open = false;
 	for (int r = 0; r < c->conf.size; r++)
 		coord_stop_probe(&c->members[r]);
 }

@@ -5,7 +5,8 @@
  * heartbeats), coord_failure.c (the culprit, and the end), coord_vote.c (the verdict and the
  * outcome), compare_tables.c (the difference on which the ranks disagree), coord_links.c (the links
  * that failed), coord_inquiry.c (ranks that ask for the verdict), coord_probe.c (whether a rank
- * whose link broke has ended), coord_back.c (ranks that go back, because a lane broke).
+ * whose link broke has ended), coord_back.c (ranks that go back, because a lane broke),
+ * coord_anew.c (--min-ranks: a rank was lost, and the others agree anew).
  */
 #ifndef COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
 #define COLLCTL_JOB_COORDINATOR_COORD_INTERNAL_H
@@ -21,7 +22,7 @@
 #include "lib/job/tables.h"
 
 enum stage {
-	STAGE_JOIN,   /* waiting for ranks and intents */
+	STAGE_JOIN,   /* waiting for ranks and intents; again, if the job is formed anew */
 	STAGE_RUN,    /* ROSTER was sent */
 	STAGE_COMMIT, /* VERDICT was sent: no rank can be stopped */
 	STAGE_FAILED, /* ABORT was sent; ranks that join later get it, too */
@@ -180,6 +181,7 @@ struct coord {
 	struct comparison comparison;
 	struct inquiries inquiries;
 	struct going_back back;
+	bool anew; /* the job was formed anew (coord_anew.c) */
 	struct advance advance;
 	uint64_t moved;    /* by all ranks; only what counts as progress (advance.h) */
 	int64_t roster_at; /* when ROSTER was sent */
@@ -251,6 +253,11 @@ bool coord_can_go_back(const struct coord *, const struct member *reporter);
  * its text. */
 bool coord_goes_back(const struct coord *, struct evidence *e);
 void coord_go_back(struct coord *, const struct evidence *why);
+/* ROSTER was sent, and a rank that takes no part any more is lost, as @why says: all others send
+ * INTENT again. */
+void coord_form_anew(struct coord *, const struct err *why, enum phase);
+/* Did @m send a message of @type before ANEW came to it? */
+bool coord_is_stale(const struct member *m, uint8_t type);
 /* MOVED and STOPPED. False: the message is malformed, or must not come now. */
 bool coord_take_moved(struct member *m, struct view v);
 bool coord_take_stopped(struct member *m, struct view v);
@@ -274,7 +281,7 @@ static inline bool coord_gave_verdict(const struct coord *c)
 
 /* Answer ranks that ask from now on: the mesh of the own rank has its connections. */
 void coord_open_inquiries(struct coord *);
-void coord_close_inquiries(struct coord *);
+void coord_close_inquiries(struct coord *); /* they may be opened again, with other keys */
 /* How long after the last sign of a rank the verdict is kept for it: it may notice a broken link
  * one --timeout later, and ask for another one. */
 int64_t coord_verdict_kept(const struct coord *);
@@ -331,15 +338,17 @@ void coord_maybe_complete(struct coord *);
 
 /* With --min-ranks: may the job do without some ranks? */
 bool coord_can_miss(const struct coord *);
+/* May it do without ranks that are lost after ROSTER, too? */
+bool coord_may_lose(const struct coord *);
 /* May it begin without those that have not joined, once @guests of those that wait have numbers? */
 bool coord_may_begin(const struct coord *, int guests);
 /* All others are missing from now on. */
 void coord_close_round(struct coord *);
 /* HELLO @h came too late: *e tells the rank so. */
 bool coord_is_late(const struct coord *, const struct hello *h, struct err *e);
-/* Before ROSTER @m has failed, as @why says, or is lost. True: the job goes on without it, or it
- * may join again. */
-bool coord_does_without(struct member *m, const struct err *why);
+/* Before VERDICT @m has failed in @phase, as @why says, or is lost. True: the job goes on without
+ * it or, before ROSTER, it may join again. */
+bool coord_does_without(struct member *m, const struct err *why, enum phase phase);
 /* The time to join is over: do without the ranks that have sent no intent. False: too few have. */
 bool coord_drops_silent(struct coord *);
 /* Withdraw the record and close the listener: nobody joins any more, or gets an answer. */

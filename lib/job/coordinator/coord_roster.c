@@ -250,6 +250,7 @@ static int make_plan(struct coord *c, struct err *err)
 void coord_send_rosters(struct coord *c)
 {
 	struct err e = ERR_INIT;
+	coord_close_inquiries(c); /* of the session before this one */
 	if (make_plan(c, &e) < 0) {
 		if (e.rank == ERR_RANK_SELF)
 			e.rank = c->self;
@@ -257,8 +258,9 @@ void coord_send_rosters(struct coord *c)
 		return;
 	}
 	/* Withdraw the record and close the listener first: a later command with the same job name
-	 * must not reach this job. Missing ranks get an answer until the verdict. */
-	if (!c->seats.nmissing)
+	 * must not reach this job. But if ranks are missing, or may be later, they get an answer
+	 * until the verdict, before which the record must prove that this is the only round. */
+	if (!c->seats.nmissing && !coord_may_lose(c))
 		coord_close_door(c);
 	coord_dismiss_guests(c);
 	if (c->stage == STAGE_FAILED) /* by what a guest has said last */

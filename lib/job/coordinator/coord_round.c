@@ -1,5 +1,6 @@
 /* --min-ranks: which ranks take part in the job. Once --grace is over, as many as are enough begin,
- * and the others are missing: they get an answer that says so, and have no other part in it. */
+ * and the others are missing: they get an answer that says so, and have no other part in it. A rank
+ * that fails or is lost later, before the verdict, is missing from then on. */
 #include <stdio.h>
 
 #include "lib/base/clock.h"
@@ -84,8 +85,8 @@ static struct err closed(const struct coord *c)
 		snprintf(when, sizeof when, "--min-ranks %d, --grace %g s", s->min_ranks,
 		         (double)s->grace / NS_PER_SEC);
 	err_set(&e, ERR_RENDEZVOUS,
-	        "the round is closed: it begins without this rank, with %d of %d ranks (%s)",
-	        count_here(c), c->conf.size, when);
+	        "the round is closed: it %s without this rank, with %d of %d ranks (%s)",
+	        c->anew ? "goes on" : "begins", count_here(c), c->conf.size, when);
 	return e;
 }
 
@@ -99,11 +100,11 @@ static void leave_out(struct member *m)
 }
 
 /* Tell it why it takes no part. */
-static void send_end(struct member *m, const struct err *why)
+static void send_end(struct member *m, const struct err *why, enum phase phase)
 {
 	struct buf b;
 	uint8_t memory[ERR_MESSAGE];
-	coord_err_message(why, PHASE_JOIN, &b, memory);
+	coord_err_message(why, phase, &b, memory);
 	coord_send(m, MSG_ABORT, &b);
 	ctl_end(&m->ctl);
 	buf_release(&b);
@@ -136,7 +137,7 @@ void coord_close_round(struct coord *c)
 		if (has_come(m))
 			continue;
 		if (m->joined) /* but it has not said who it is */
-			send_end(m, &e);
+			send_end(m, &e, PHASE_JOIN);
 		leave_out(m);
 	}
 	say_closed(c);
@@ -151,31 +152,55 @@ bool coord_is_late(const struct coord *c, const struct hello *h, struct err *e)
 	return true;
 }
 
-static void warn(const struct member *m, const char *why)
+static void warn(const struct member *m, const struct err *why)
 {
-	char text[400];
-	snprintf(text, sizeof text, "rank %d takes no part in the job: %.300s", m->rank, why);
-	if (m->coord->conf.warn)
-		m->coord->conf.warn(m->coord->conf.ctx, text);
+	const struct coord *c = m->coord;
+	char host[PRESENT_HOST + 4] = "", text[480];
+	if (why->host[0])
+		snprintf(host, sizeof host, " (%s)", why->host);
+	snprintf(text, sizeof text, "rank %d%s takes no part in the job%s: %.300s%s", m->rank, host,
+	         c->stage == STAGE_RUN ? " any more" : "", why->text,
+	         c->stage == STAGE_RUN ? "; the others begin again without it" : "");
+	if (c->conf.warn)
+		c->conf.warn(c->conf.ctx, text);
 }
 
-bool coord_does_without(struct member *m, const struct err *why)
+/* May the job go on after the failure *why of a rank? Wrong bytes, or a difference between the
+ * ranks, are of another kind than a rank that is no longer there. */
+static bool is_bearable(const struct coord *c, const struct err *why)
+{
+	return c->stage == STAGE_JOIN || (c->stage == STAGE_RUN && coord_may_lose(c) &&
+	                                  why->code != ERR_INTEGRITY && why->code != ERR_DISAGREE);
+}
+
+bool coord_may_lose(const struct coord *c)
+{
+	return coord_can_miss(c) && c->conf.callbacks->forms_anew;
+}
+
+bool coord_does_without(struct member *m, const struct err *why, enum phase phase)
 {
 	struct coord *c = m->coord;
-	if (!coord_can_miss(c) || c->stage != STAGE_JOIN || c->comparison.on || m->rank == c->self)
+	struct err e = *why;
+	if (!coord_can_miss(c) || !is_bearable(c, why) || c->comparison.on || m->rank == c->self)
 		return false;
 	if (c->seats.closed && (m->rank == 0 || m->rank == c->conf.root ||
 	                        c->conf.size - c->seats.nmissing <= c->conf.settings->min_ranks))
 		return false;
-	warn(m, why->text);
+	coord_name_host(c, &e);
+	warn(m, &e);
 	if (ctl_open(&m->ctl))
-		send_end(m, why);
+		send_end(m, &e, phase);
 	if (!c->seats.closed) {
 		coord_unseat(m);
 		return true;
 	}
+	coord_came_back(m); /* nobody waits for it to ask for the verdict */
 	leave_out(m);
-	coord_maybe_complete(c);
+	if (c->stage == STAGE_RUN)
+		coord_form_anew(c, &e, phase);
+	else
+		coord_maybe_complete(c);
 	return true;
 }
 
@@ -193,7 +218,7 @@ bool coord_drops_silent(struct coord *c)
 		return false;
 	for (int r = 0; r < c->conf.size; r++) {
 		struct member *m = &c->members[r];
-		if (!m->has_intent && !m->missing && !coord_does_without(m, &silent))
+		if (!m->has_intent && !m->missing && !coord_does_without(m, &silent, PHASE_JOIN))
 			return false;
 	}
 	return true;
@@ -201,5 +226,5 @@ bool coord_drops_silent(struct coord *c)
 
 bool coord_door_is_open(const struct coord *c)
 {
-	return c->seats.nmissing && c->gate;
+	return c->gate;
 }

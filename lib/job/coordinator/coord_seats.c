@@ -566,7 +566,7 @@ static void complete(struct coord *c)
 		if (m->missing || (!p->finds_root && c->conf.rank >= 0))
 			continue;
 		if (p->finds_root && (!last || strcmp(last->root, p->root) != 0)) {
-			root = find_root(c, p, &e);
+			root = c->conf.root = find_root(c, p, &e);
 			last = p;
 		}
 		if (e.code) {

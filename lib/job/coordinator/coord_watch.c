@@ -135,11 +135,13 @@ void coord_watch_beats(void *ctx)
 	struct coord *c = ctx;
 	int64_t now = clock_ns();
 	struct member *silent;
-	while (c->stage != STAGE_FINAL &&
+	while (c->stage != STAGE_FINAL && c->stage != STAGE_FAILED &&
 	       (silent = coord_most_silent(c, c->conf.settings->timeout, now))) {
 		char how[COORD_SILENT_TEXT];
-		if (c->stage == STAGE_RUN) {
+		if (c->stage == STAGE_JOIN || c->stage == STAGE_RUN) {
 			struct evidence e = coord_silence_of(c, silent, now);
+			if (coord_does_without(silent, &e.err, e.phase))
+				continue;
 			coord_fail(c, &e.err, e.phase);
 			return;
 		}
@@ -153,7 +155,7 @@ void coord_watch_beats(void *ctx)
 		else /* the link stays open: a rank that continues learns the outcome */
 			coord_lose_after_verdict(silent, coord_silent_text(silent, now, how));
 	}
-	if (c->stage == STAGE_FINAL)
+	if (c->stage == STAGE_FINAL || c->stage == STAGE_FAILED)
 		return;
 	send_pace(c);
 	coord_set_timer(c, TIMER_BEAT, now + coord_beat_interval(c));
