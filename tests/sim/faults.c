@@ -431,6 +431,14 @@ void draw_fewer(void)
 	job.grace = rng_scale(rng, 10 * MS, job.join_timeout / 2);
 	if (reduces() && dtype_is_float(job.dtype) && rng_chance(rng, 700))
 		job.op = REDUCE_AVG; /* of whole numbers: exact but for the division */
+	/* Often nothing can end the job but that ranks are lost that it may do without. */
+	if (job.fewest < job.size && !job.automatic && !has(RESTART) && rng_chance(rng, 400)) {
+		job.bounded = false;
+		job.faults &= BIT(LATENCY) | BIT(SMALL_BUFFERS) | BIT(SLOW_DISK) | BIT(LANES);
+		job.faults |= rng_chance(rng, 700) ? BIT(CRASH) : BIT(HOST_DIES);
+		job.timeout = rng_range(rng, 4 * SEC, 20 * SEC);
+		job.join_timeout = rng_range(rng, 30 * SEC, 90 * SEC);
+	}
 	/* Without numbers any rank may coordinate: who is absent is only known without them. */
 	for (int r = 1, left = job.size - job.fewest; r < job.size && left; r++)
 		if (r != job.root && !has(RESTART) && rng_chance(rng, 250)) {

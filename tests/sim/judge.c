@@ -342,6 +342,21 @@ void judge_leftovers(struct verdict *v)
 	}
 }
 
+/* The only harm is that ranks were lost that the job may do without. */
+static bool must_go_on(void)
+{
+	const unsigned harmless = BIT(LATENCY) | BIT(SMALL_BUFFERS) | BIT(SLOW_DISK) | BIT(LANES) |
+	                          BIT(ABSENT) | BIT(CRASH) | BIT(HOST_DIES);
+	unsigned left = all_ranks();
+	if (!job.fewest || job.automatic || struck(~harmless) || job.timeout < 4 * SEC ||
+	    job.join_timeout < 30 * SEC)
+		return false;
+	for (int r = 0; r < job.size; r++)
+		if (job.procs[r]->state == PROC_KILLED)
+			left &= ~(1u << r);
+	return left & 1 && left >> job.root & 1 && __builtin_popcount(left) >= job.fewest;
+}
+
 void judge(struct verdict *v)
 {
 	enum found found[RANKS_MOST];
@@ -382,6 +397,10 @@ void judge(struct verdict *v)
 		given |= strstr(said(job.procs[r]), "after the verdict") != NULL;
 		verdict |= strstr(said(job.procs[r]), "the verdict") != NULL;
 	}
+	for (int r = 0; !given && must_go_on() && r < job.size; r++)
+		if (job.procs[r]->state == PROC_ENDED && job.procs[r]->code != 0)
+			complain(v, "rank %d: ended with %d where enough ranks were left", r,
+			         job.procs[r]->code);
 	for (int r = 0; given && r < job.size; r++)
 		if (job.procs[r]->again && is_alone(r) && (job.came >> r & 1))
 			complain(v, "rank %d: would begin again, but the verdict was given", r);
