@@ -9,7 +9,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-build=$(realpath "${BUILD:-build}") seed=1 seeds=10
+build=$(realpath "${BUILD:-build}") devices=$PWD/tests/gpu/devices.sh seed=1 seeds=10
 while [[ ${1-} == --* ]]; do
 	case $1 in
 	--seed) seed=$2 ;;
@@ -77,12 +77,12 @@ is_right() {
 # jobs PLUGIN SEED: 1: a job has gone wrong: $why
 jobs() {
 	plugin=$1
-	local devices=cuda:0,1,2 late=COLLCTL_STANDIN_DELAY=400,$2 k=$((1 + $2 % 9)) want=11
-	local one=(allreduce -n 1 --device "$devices" "${common[@]}")
+	local list=cuda:0,1,2 late=COLLCTL_STANDIN_DELAY=400,$2 k=$((1 + $2 % 9)) want=11
+	local one=(allreduce -n 1 --device "$list" "${common[@]}")
 	collective "$late" -- "${one[@]}" --memory 1M in.0.raw in.1.raw in.2.raw -o out.one
 	is_right 0 out.one want.one || return
 	collective "$late" COLLCTL_STANDIN_PEERS=1 CUDA_DEVICE_MAX_CONNECTIONS=$((1 + $2 % 3)) -- \
-		run -n 2 -- allreduce --device "$devices" --memory 2M "${common[@]}" 'in.{rank}.raw' in.2.raw in.3.raw -o 'out.{rank}'
+		run -n 2 -- allreduce --device "$list" --memory 2M "${common[@]}" 'in.{rank}.raw' in.2.raw in.3.raw -o 'out.{rank}'
 	is_right 0 out.0 want.0 && is_right 0 out.1 want.1 || return
 	collective "$late" COLLCTL_STANDIN_PEERS=$(($2 % 2)) -- "${one[@]}" --device-path nccl in.0.raw in.1.raw in.2.raw -o out.one
 	is_right 0 out.one want.one || return
@@ -107,8 +107,14 @@ echo "ok 1 without a bug $seeds seeds are right"
 n=1
 for name in "${names[@]}"; do
 	n=$((n + 1))
+	plugin=$build/standin/bugs/$name/collctl-standin.so
+	if ! found=$("$devices" "$build/collctl" "$plugin"); then
+		echo "not ok $n $name is not judged: $found (make standin-bugs)"
+		rc=1
+		continue
+	fi
 	for ((s = seed; s < seed + seeds; s++)); do
-		jobs "$build/standin/bugs/$name/collctl-standin.so" "$s" || break
+		jobs "$plugin" "$s" || break
 	done
 	if ((s < seed + seeds)); then
 		echo "ok $n $name is found: seed $s: $why"
