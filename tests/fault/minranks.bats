@@ -182,7 +182,7 @@ closed() {
 # ---- ranks that are lost once the job has begun ----
 
 # start_held SESSIONS ARGS...: four ranks stand still while data move, each of the first sessions in its middle;
-# `resume` lets one go on. Rank 0's data go to rank 1 through a proxy.
+# `resume` lets them go on. Rank 0's data go to rank 1 through a proxy.
 start_held() {
 	local data r options times=$1
 	shift
@@ -194,17 +194,17 @@ start_held() {
 	"$PYTHON" "$HELPERS_DIR/../fault/proxy.py" "$data" hold 300000 --times "$times" --ready ready --held held --go go 3>&- &
 	STARTED+=($!)
 	read -r -t 60 PROXY <ready
-	exec 7<>go
+	exec 8<>held # its lines stay, whoever closes it
 	for r in 0 1 2 3; do
 		options=()
 		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY")
-		rank "$r" 4 "$@" --streams 1 --lanes tcp --grace 20s --json "in.$r.npy" -o "out.$r.npy" "${options[@]}" 7>&-
+		rank "$r" 4 "$@" --streams 1 --lanes tcp --grace 20s --json "in.$r.npy" -o "out.$r.npy" "${options[@]}" 8>&-
 	done
 	await_held
 }
 
-await_held() { read -r -t 60 <held; }
-resume() { echo >&7; }
+await_held() { read -r -t 60 <&8; }
+resume() { echo >go; } # all that are held: one gets the line, the others the end of the file
 
 # bats test_tags=smoke
 @test "91: a rank killed while data move: the others begin again without it; weights; a rank that comes back: 5" {
@@ -212,10 +212,9 @@ resume() { echo >&7; }
 	kill -KILL "${PIDS[2]}"
 	await_held
 	spawn_rank 4 "$COLLCTL" allreduce --op avg --weight 3 --min-ranks 2 --grace 20s in.2.npy -o out.2.npy \
-		-r 2 -n 4 -R "$STORE" -j job --secret-file "$SECRET" 7>&-
+		-r 2 -n 4 -R "$STORE" -j job --secret-file "$SECRET" 8>&-
 	wait_ranks 4
 	assert_rank 4 5 'the round is closed: it goes on without this rank, with 3 of 4 ranks'
-	resume
 	resume
 	wait_ranks
 	assert_rank 2 137
