@@ -102,6 +102,7 @@ struct opening {
 	struct gpu_limits limits;
 	int place;
 	struct devices *devices;
+	int threads; /* for which they are opened once more */
 };
 
 static int open_devices(void *ctx, struct err *err)
@@ -118,6 +119,14 @@ static void drop_devices(void *ctx)
 	free(o);
 }
 
+static int extend_devices(void *ctx, struct err *err)
+{
+	struct opening *o = ctx;
+	(void)err;
+	devices_extend(o->devices, o->threads);
+	return 0;
+}
+
 static void note_devices(const struct coll *c)
 {
 	const char *path = devices_path(c->devices);
@@ -128,6 +137,30 @@ static void note_devices(const struct coll *c)
 		               spaces[i]->name);
 	coll_note(c, 1, "devices: %s%s%s", names,
 	          *path ? "; they reach each other's memory by " : "", path);
+}
+
+static int ask_driver(struct coll *c, int (*fn)(void *, struct err *), struct opening *o,
+                      struct err *err)
+{
+	return job_ask_in_thread(c->job, "--device cuda: the driver", fn, drop_devices, o, err);
+}
+
+int coll_devices_for(struct coll *c, int threads, struct err *err)
+{
+	if (devices_threads(c->devices) < threads) {
+		struct opening *o = err_calloc(1, sizeof *o, "the devices", err);
+		if (!o)
+			return -1;
+		o->devices = c->devices;
+		o->threads = threads;
+		c->devices = NULL; /* those of the thread, until it ends */
+		if (ask_driver(c, extend_devices, o, err) < 0)
+			return -1;
+		c->devices = o->devices;
+		free(o);
+	}
+	const int sets = devices_threads(c->devices);
+	return sets < threads ? sets : threads;
 }
 
 /* A driver may take long to start, or hang. */
@@ -150,8 +183,7 @@ static int find_devices(struct coll *c, struct err *err)
 	                      .limits = {.start_ns = c->request->settings.timeout / 2,
 	                                 .pinned = c->request->settings.memory / 4,
 	                                 .own = c->request->device_memory / 4}};
-	if (job_ask_in_thread(c->job, "--device cuda: the driver", open_devices, drop_devices, o,
-	                      err) < 0)
+	if (ask_driver(c, open_devices, o, err) < 0)
 		return -1;
 	c->devices = o->devices;
 	free(o);

@@ -272,8 +272,8 @@ int collective_threads(const struct collective *c)
 }
 
 /* One thread runs the streams if others would take processors from the host's other ranks. A limit
- * of the rate belongs to one thread. */
-static int count_threads(const struct collective *c)
+ * of the rate belongs to one thread. -1: error. */
+static int count_threads(const struct collective *c, struct err *err)
 {
 	const int streams = (int)c->life->plan.streams;
 	int threads = collective_threads(c);
@@ -281,7 +281,9 @@ static int count_threads(const struct collective *c)
 		return 1;
 	if (threads > streams)
 		threads = streams;
-	return c->life->devices ? devices_extend(c->life->devices, threads) : threads;
+	if (!c->life->devices)
+		return threads;
+	return c->life->size > 1 ? coll_devices_for(c->life, threads, err) : 1;
 }
 
 /* With devices, plan.memory is a part of --memory (budget_with_devices). */
@@ -297,12 +299,13 @@ static int list_lanes(struct collective *c, struct err *err)
 {
 	uint64_t bytes = bytes_of(c);
 	size_t size = (size_t)c->agreed.size;
-	if (list_vectors(c, err) < 0)
+	const int threads = count_threads(c, err);
+	if (threads < 0 || list_vectors(c, err) < 0)
 		return -1;
 	c->transfer.drive = (struct drive){
 	        .job = c->life->job,
 	        .devices = c->life->devices,
-	        .threads = count_threads(c),
+	        .threads = threads,
 	        .memory = budget_connections(c->life->plan.memory, c->agreed.piece),
 	        .window_bytes = window_bytes(c),
 	        .lane_bytes = bytes,

@@ -82,6 +82,9 @@ struct coll {
 uint64_t coll_memory(const struct coll *);
 /* The bytes of each device's memory that the job may have; it has devices. */
 uint64_t coll_device_memory(const struct coll *c);
+/* Open the devices for more threads, up to @threads. Returns how many of them may use them; -1: the
+ * driver does not answer. The job has no devices then. */
+int coll_devices_for(struct coll *c, int threads, struct err *err);
 
 /* What this rank knows of its host's link. Once it has joined; on the coordinator once all ranks
  * have. */

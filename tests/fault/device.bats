@@ -217,6 +217,10 @@ each_in_turn() {
 		job 11 'rank 1: device cuda:' "COLLCTL_STANDIN_FAIL=$k"
 		grep -q 'GPU [01] .*launch failed (stand-in)), in step [0-9]* of [a-z_]* (' 1.err || fail "$k: $(<1.err)"
 	done
+	# The devices are opened for each thread: with access to each other's memory that needs 16 copies and kernels each time.
+	for k in 5 20; do
+		TIMEOUT=2s job 11 'rank 1: --device cuda: the driver has not answered for 2 s (--timeout)' "COLLCTL_STANDIN_HANG=$k" COLLCTL_STANDIN_PEERS=1
+	done
 	TIMEOUT=2s job 9 'rank 1: no progress for ' COLLCTL_STANDIN_HANG=9
 	grep -q 'device cuda:[01] has not completed step [0-9]* of .*(.* of [0-9]* elements)' 1.err || fail "$(<1.err)"
 }
