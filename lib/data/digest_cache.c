@@ -16,6 +16,14 @@
 #include "lib/base/user.h"
 #include "lib/base/xxh3.h"
 
+/* The headers of Linux before 5.15 lack them. */
+#ifndef CIFS_SUPER_MAGIC
+#define CIFS_SUPER_MAGIC 0xff534d42
+#define SMB2_SUPER_MAGIC 0xfe534d42
+#define CEPH_SUPER_MAGIC 0x00c36400
+#define FUSE_SUPER_MAGIC 0x65735546
+#endif
+
 #define TABLE   (64u << 20) /* bytes */
 #define ENTRIES 4
 #define FORMAT  0x31434c4c4f434744ull /* another number if entries change */

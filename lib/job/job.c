@@ -121,7 +121,11 @@ int job_check_signal(struct job *j, struct err *err)
 		return 0;
 	if (j->conf.settings->embedded)
 		return err_set(err, 128 + j->signal, "cancelled");
-	return err_set(err, 128 + j->signal, "ended by SIG%s", sigabbrev_np(j->signal));
+	/* sigabbrev_np came with glibc 2.32. */
+	return err_set(err, 128 + j->signal, "ended by SIG%s",
+	               j->signal == SIGINT    ? "INT"
+	               : j->signal == SIGTERM ? "TERM"
+	                                      : "HUP");
 }
 
 /* For calls that block: has a signal arrived? During the search for the coordinator timers run, so
