@@ -1,6 +1,7 @@
 /* The plug-in for NVIDIA GPUs: opening devices, and their memory. */
 #include "cuda/gpu.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -393,6 +394,35 @@ static const char *path(struct gpu *gpu)
 	return gpu->nccl_folds ? "nccl" : gpu->ndevices == 1 ? "" : gpu->peers ? "peer" : "host";
 }
 
+/* The NUMA node of its slot; -1: it is not known. Source: Linux, sysfs-bus-pci. */
+static int node_of(const struct device *device)
+{
+	char id[64] = "", path[128];
+	int node = -1;
+
+	if (cudaDeviceGetPCIBusId(id, sizeof id, device->ordinal) != cudaSuccess)
+		(void)cudaGetLastError();
+	for (char *c = id; *c; c++)
+		*c = (char)tolower(*c);
+	snprintf(path, sizeof path, "/sys/bus/pci/devices/%s/numa_node", id);
+	FILE *f = fopen(path, "re");
+	if (f && fscanf(f, "%d", &node) != 1)
+		node = -1;
+	if (f)
+		fclose(f);
+	return node;
+}
+
+static int node(struct gpu *gpu)
+{
+	const int first = node_of(&gpu->devices[0]);
+
+	for (int i = 1; i < gpu->ndevices; i++)
+		if (node_of(&gpu->devices[i]) != first)
+			return -1;
+	return first;
+}
+
 static uint64_t pinned(struct gpu *gpu)
 {
 	const bool staged = gpu->ndevices > 1 && !gpu->peers;
@@ -572,5 +602,6 @@ extern "C" __attribute__((visibility("default"))) const struct gpu_plugin collct
         .nccl = nccl_report,
         .register_host = register_host,
         .unregister_host = unregister_host,
+        .node = node,
         .will_sleep = gpu_will_sleep,
 };

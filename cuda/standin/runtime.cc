@@ -30,6 +30,7 @@
  * - COLLCTL_STANDIN_HANG=K: the K-th copy or kernel never completes
  * - COLLCTL_STANDIN_DRIVER=no|old|hang: there is no driver; it is older than the runtime; it never
  *   answers
+ * - COLLCTL_STANDIN_PCI=TEXT: the PCI bus ID of device k is TEXT and k (default: 0000:00:00.k)
  * - COLLCTL_STANDIN_CAPABILITY=NN: compute capability N.N (default 75)
  * - CUDA_DEVICE_MAX_CONNECTIONS=N: streams share N queues of a device (default: each has its own)
  */
@@ -348,6 +349,13 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
 		return result(cudaErrorInvalidDevice);
 	snprintf(properties->name, sizeof properties->name, "stand-in %d", device);
 	return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char *id, int bytes, int device)
+{
+	const char *text = getenv("COLLCTL_STANDIN_PCI");
+	const int n = snprintf(id, (size_t)bytes, "%s%d", text ? text : "0000:00:00.", device);
+	return result(n < bytes ? cudaSuccess : cudaErrorInvalidValue);
 }
 
 cudaError_t cudaDeviceCanAccessPeer(int *can, int device, int peer)

@@ -170,13 +170,13 @@ static int begin_team(struct drive *d, struct err *err)
 	return team_start(d->team, err);
 }
 
-void drive_hurry(struct job *job, bool on)
+void drive_hurry(struct job *job, const struct devices *devices, bool on)
 {
 	struct loop *loop = job_loop(job);
 	loop->yields = on ? YIELDS : 0;
 	loop->home = -1;
 	if (on)
-		loop_home(loop, job_local_index(job));
+		loop_home(loop, job_local_index(job), devices_node(devices));
 }
 
 /* Memory for the executors' windows. */
@@ -214,13 +214,13 @@ int drive_begin(struct drive *d, struct err *err)
 	if (d->files.fd >= 0 && loop_add(loop, &d->files, EPOLLIN, err) < 0)
 		return -1;
 	job_phase(d->job, PHASE_RUN);
-	drive_hurry(d->job, true);
+	drive_hurry(d->job, d->devices, true);
 	return 0;
 }
 
 void drive_end(struct drive *d)
 {
-	drive_hurry(d->job, false);
+	drive_hurry(d->job, d->devices, false);
 	job_waits(d->job, NULL, NULL);
 	loop_del(job_loop(d->job), &d->files);
 	if (d->team)

@@ -74,7 +74,8 @@ int drive_go(struct drive *, struct err *err);
 void drive_end(struct drive *);
 
 /* For a caller that moves data on the job's loop without a drive: make the loop yield before it
- * sleeps (loop.h), as between drive_begin and drive_end; @on false: sleep at once again. */
-void drive_hurry(struct job *, bool on);
+ * sleeps (loop.h), as between drive_begin and drive_end, near @devices (or NULL); @on false: sleep
+ * at once again. */
+void drive_hurry(struct job *, const struct devices *devices, bool on);
 
 #endif

@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
 #include "lib/base/library.h"
+#include "lib/base/numa.h"
 #include "lib/base/offload.h"
 #include "lib/base/stuck.h"
 #include "lib/base/user.h"
@@ -211,6 +212,7 @@ struct devices {
 	struct gpu_limits limits;
 	struct devices *first, *next; /* the sets of all threads */
 	uint64_t free_bytes;          /* of the device that has least */
+	int node;                     /* as devices_node */
 	struct device_space spaces[DEVICES_MOST];
 	const struct memory_space *list[DEVICES_MOST];
 	struct device_space host;
@@ -281,10 +283,12 @@ static void *host_alloc(const struct memory_space *space, size_t bytes, struct e
 {
 	struct devices *d = all_of(space);
 	char why[GPU_WHY] = "";
+	const bool near = numa_prefer(d->node);
 	void *p = shared_alloc(d, bytes);
-	if (p)
-		return p;
-	p = d->plugin->alloc_host(d->gpu, bytes, why, sizeof why);
+	if (!p)
+		p = d->plugin->alloc_host(d->gpu, bytes, why, sizeof why);
+	if (near)
+		numa_prefer_none();
 	if (!p)
 		err_set(err, ERR_RESOURCE, "no pinned host memory for %zu bytes: %s", bytes, why);
 	return p;
@@ -501,6 +505,7 @@ static int open_gpu(struct devices *d, struct err *err)
 	if (!d->gpu)
 		return err_set(err, ERR_RESOURCE, "--device cuda: %s", why);
 	make_spaces(d);
+	d->node = d->plugin->node(d->gpu);
 	if (find_free_bytes(d, err) == 0)
 		return 0;
 	close_gpu(d);
@@ -653,6 +658,11 @@ uint64_t devices_free_bytes(const struct devices *d)
 uint64_t devices_pinned_bytes(const struct devices *d)
 {
 	return d->plugin->pinned(d->gpu);
+}
+
+int devices_node(const struct devices *d)
+{
+	return d ? d->node : -1;
 }
 
 void devices_nccl(const struct devices *d, struct device_nccl *out)

@@ -162,7 +162,7 @@ static int member_init(struct member *m, int home, struct err *err)
 	m->loop.yields = YIELDS;
 	conf.members = m->team->n;
 	conf.member = (int)(m - m->team->members);
-	loop_home(&m->loop, home + conf.member);
+	loop_home(&m->loop, home + conf.member, devices_node(m->devices));
 	if (m->devices && devices_give(m->devices, &conf, &m->loop, err) < 0)
 		return -1;
 	m->exec = exec_new(&conf, err);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/numa.h"
 
 #define BATCH   64
 #define CROWDED 16 /* timers wait for this many full batches in a row */
@@ -141,15 +142,20 @@ static void run_timers(struct loop *l)
 	}
 }
 
-void loop_home(struct loop *l, int index)
+void loop_home(struct loop *l, int index, int node)
 {
-	cpu_set_t allowed;
+	cpu_set_t allowed, near;
 	l->home = -1;
 	if (sched_getaffinity(0, sizeof allowed, &allowed) < 0)
 		return;
-	int n = index % CPU_COUNT(&allowed);
+	if (!numa_processors(node, &near))
+		CPU_ZERO(&near);
+	CPU_AND(&near, &near, &allowed);
+	l->away = CPU_COUNT(&near) > 0;
+	const cpu_set_t *among = l->away ? &near : &allowed;
+	int n = index % CPU_COUNT(among);
 	for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-		if (CPU_ISSET((size_t)cpu, &allowed) && n-- == 0)
+		if (CPU_ISSET((size_t)cpu, among) && n-- == 0)
 			l->home = cpu;
 }
 
@@ -157,6 +163,7 @@ void loop_home(struct loop *l, int index)
 static void go_home(struct loop *l, int64_t now)
 {
 	cpu_set_t allowed, home;
+	l->away = false;
 	l->homed_at = now;
 	CPU_ZERO(&home);
 	CPU_SET((size_t)l->home, &home);
@@ -170,8 +177,8 @@ static void yield(struct loop *l)
 	int64_t began = clock_ns();
 	sched_yield();
 	int64_t now = clock_ns();
-	if (l->home >= 0 && now - began > SHARED_NS && now - l->homed_at > HOMING_NS &&
-	    sched_getcpu() != l->home)
+	const bool shared = now - began > SHARED_NS && now - l->homed_at > HOMING_NS;
+	if (l->home >= 0 && (l->away || (shared && sched_getcpu() != l->home)))
 		go_home(l, now);
 }
 

@@ -48,6 +48,7 @@ struct loop {
 	int crowded;      /* consecutive turns whose batch was full */
 	int yields;       /* the most sched_yield() before it sleeps; 0: it sleeps at once */
 	int home;         /* the processor to move to (loop_home); -1: none */
+	bool away;        /* it is to move at its next yield */
 	int64_t homed_at; /* the time of the last move */
 };
 
@@ -76,8 +77,11 @@ void loop_timer_stop(struct loop_timer *t); /* idempotent */
  * thread runs on the same processor, it moves the thread to processor @index, modulo their number,
  * of those that it may use. The thread is not bound to it. This is useful because Linux tends to
  * put ranks that wake each other on one processor, even if others are free.
+ *
+ * @node: a NUMA node, to whose processors it moves at its first yield; -1, or one of whose
+ * processors it may use none: any.
  */
-void loop_home(struct loop *, int index);
+void loop_home(struct loop *, int index, int node);
 
 /* One turn: wait for events or the first timer, at most until @deadline (INT64_MAX: without limit;
  * 0: do not wait), and call their functions. ERR_OTHER: epoll failed. */

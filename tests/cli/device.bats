@@ -349,6 +349,28 @@ assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any(
 	grep -qE '^GPU plug-in +stand-in, .*: the driver has not answered for 20 s$' said
 }
 
+@test "a rank runs, and pins its memory, on the NUMA node that is near all of its devices" {
+	local nodes devices
+	no_sanitizers 'do not run under ptrace'
+	[[ -d /sys/bus/pci/devices && -d /sys/devices/system/node/node0 ]] || skip 'this machine tells nothing of its nodes'
+	strace -o /dev/null true || skip 'strace cannot trace here'
+	make_shards 2 f32 30000
+	mkdir gpu{0,1}
+	echo 0 >gpu0/numa_node
+	for nodes in cuda:0=0 cuda:0,1=0 cuda:0,1=7 cuda:0,1=-1 cuda:1=; do
+		devices=${nodes%=*}
+		echo "${nodes#*=}" >gpu1/numa_node
+		COLLCTL_STANDIN_PCI=../../../../proc/self/cwd/gpu strace -f -qq -o trace -e trace=set_mempolicy,sched_setaffinity \
+			"$COLLCTL" allreduce -q -n 1 --no-sync --force --device "$devices" in.0.npy in.1.npy -o o.npy
+		if [[ $nodes == *=0 ]]; then
+			grep -q 'set_mempolicy(MPOL_PREFERRED, \[0x0*1[],]' trace || fail "$nodes: $(<trace)"
+			(($(grep -c 'sched_setaffinity(0, ' trace) >= 2)) || fail "$nodes: $(<trace)" # there, and free again
+		else
+			! grep set_mempolicy trace || fail "$nodes"
+		fi
+	done
+}
+
 @test "without --device-path nccl no job opens NCCL, not even one that adds many integers" {
 	local way
 	use_nccl dead # if it starts, it never ends

@@ -284,9 +284,9 @@ int bench_devices(struct job *job, struct devices *devices, uint64_t room, uint6
 		return -1;
 	job_phase(job, PHASE_RUN);
 	job_waits(job, waits_for, &d);
-	drive_hurry(job, true);
+	drive_hurry(job, devices, true);
 	int ret = bench_devices_measure(&d, r, err);
-	drive_hurry(job, false);
+	drive_hurry(job, devices, false);
 	job_waits(job, NULL, NULL);
 	devices_detach(devices);
 	return ret;
