@@ -325,10 +325,18 @@ static bool writes_in_place(const collctl *c)
 	return c->in_place;
 }
 
+/* Does the job move and compare its inputs as files, with their heads? */
+static bool takes_files(const struct coll_request *r)
+{
+	return r->work == WORK_VERIFY || r->each || request_compares(r);
+}
+
 /* Before the job: where its arrays are. */
 static int place_arrays(collctl *c, struct err *err)
 {
-	const bool in_files = c->request.work == WORK_VERIFY; /* which compares files */
+	const bool in_files = takes_files(&c->request);
+	if ((c->narrays || c->request.capture) && be_npy(c, DTYPE_NONE, err) < 0)
+		return -1;
 	c->capture.memory = writes_in_place(c) ? c->given : NULL;
 	c->listed = err_calloc((size_t)c->narrays + 1, sizeof *c->listed, "the arrays", err);
 	if (!c->listed)
