@@ -288,6 +288,9 @@ struct exec *exec_new(const struct exec_conf *conf, struct err *err)
 	if (init_lanes(x, err) < 0)
 		goto fail;
 	x->open_lanes = x->nlanes * x->nstreams;
+	for (int k = 0; conf->ndevices && k < x->nstreams; k++)
+		if (exec_reserve(x, &x->streams[k], first_window(x, &x->streams[k]), err) < 0)
+			goto fail;
 	for (int k = 0; k < x->nstreams; k++)
 		if (exec_start_window(x, &x->streams[k], first_window(x, &x->streams[k]), err) < 0)
 			goto fail;

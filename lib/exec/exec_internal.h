@@ -269,7 +269,10 @@ static inline uint64_t exec_share(uint64_t len, uint32_t k, uint32_t windows)
 	return (uint64_t)((unsigned __int128)len * k / windows);
 }
 
-/* window.c: start window @number on @s, or mark @s done; restart the window; raise the limit of a
+/* window.c: allocate, before any task runs, what all windows of @s from @number on need: a device
+ * may wait for all tasks, also those that never end, when memory is allocated or released. */
+int exec_reserve(struct exec *x, struct stream *s, uint64_t number, struct err *err);
+/* Start window @number on @s, or mark @s done; restart the window; raise the limit of a
  * file job; collect the progress of the file threads. */
 int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct err *err);
 void exec_restart_window(struct exec *x, struct stream *s);

@@ -354,22 +354,42 @@ static int plan_steps(struct exec *x, struct stream *s, struct err *err)
 	return 0;
 }
 
-int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct err *err)
+/* Make the stream's current window @number: its schedule, and memory for it. */
+static int set_window(struct exec *x, struct stream *s, uint64_t number, struct err *err)
 {
 	s->number = number;
+	while (number - s->vector->first >= s->vector->conf->windows)
+		s->vector++;
+	if (window_set(&s->window, s->vector->conf, (uint32_t)(number - s->vector->first)) &&
+	    plan_steps(x, s, err) < 0)
+		return -1;
+	return place_buffers(s, err);
+}
+
+int exec_reserve(struct exec *x, struct stream *s, uint64_t number, struct err *err)
+{
+	const uint64_t n = (uint64_t)x->conf.streams;
+	while (number < x->windows) {
+		if (set_window(x, s, number, err) < 0)
+			return -1;
+		const uint64_t end = s->vector->first + s->vector->conf->windows;
+		number += (end - number + n - 1) / n * n;
+	}
+	s->vector = x->vectors;
+	return 0;
+}
+
+int exec_start_window(struct exec *x, struct stream *s, uint64_t number, struct err *err)
+{
 	if (number >= x->windows) {
+		s->number = number;
 		s->done = true;
 		x->open_streams--;
 		for (int k = 0; k < x->nlanes; k++)
 			exec_wake_lane(&s->lanes[k]);
 		return 0;
 	}
-	while (number - s->vector->first >= s->vector->conf->windows)
-		s->vector++;
-	if (window_set(&s->window, s->vector->conf, (uint32_t)(number - s->vector->first)) &&
-	    plan_steps(x, s, err) < 0)
-		return -1;
-	if (place_buffers(s, err) < 0)
+	if (set_window(x, s, number, err) < 0)
 		return -1;
 	map_files(s);
 	for (int k = 0; k < x->nlanes; k++)

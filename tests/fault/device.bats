@@ -225,6 +225,21 @@ each_in_turn() {
 	grep -q 'device cuda:[01] has not completed step [0-9]* of .*(.* of [0-9]* elements)' 1.err || fail "$(<1.err)"
 }
 
+@test "62: the same with types whose windows need more and more memory" {
+	local k threads
+	"$PYTHON" -c 'import numpy as np
+a = {"a": np.ones(3000, "f4"), "b": np.ones(50000, "i4"), "c": np.ones(300, "u1"), "d": np.ones(90000), "e": np.ones(150000, "i8"), "f": np.ones(700000, "i2")}
+for r in range(2): np.savez(f"many.{r}.npz", **a)'
+	for threads in 1 3; do
+		for k in 2 6 8; do
+			run --separate-stderr env "COLLCTL_STANDIN_HANG=$k" timeout -k 1 30 "$COLLCTL" run -n 2 -- allreduce --no-sync --insecure --timeout 1s \
+				--streams 3 --threads "$threads" --device cuda:0,1 'many.{rank}.npz' many.1.npz -o 'out.{rank}.npz'
+			assert_failure 9
+			[[ $stderr == *': device cuda:'[01]' has not completed step '* ]] || fail "$threads, $k: $stderr"
+		done
+	done
+}
+
 @test "62: SIGINT while a device hangs: 130, the other rank says so, nothing is left" {
 	local r
 	for r in 0 1; do
