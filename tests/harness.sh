@@ -120,7 +120,7 @@ compiled() {
 	echo "ptxas info    : Compiling entry function '_Z9kernel_ofI9fold_workI7sum_f32EEvNT_4argsE' for '$1'"
 	echo "    0 bytes stack frame, $2 bytes spill stores, 0 bytes spill loads"
 }
-inspect() { get env PATH="$place/tools:$PATH" tests/gpu/inspect.sh "$place/gpu"; }
+inspect() { get env PATH="$place/cuda-tools:$PATH" tests/gpu/inspect.sh "$place/gpu"; }
 loads=('LDG.E.EF.128 R12, desc[UR10][R12.64]' '@!P0 LDG.E.EF.128 R8, desc[UR10][R24.64]')
 stores=('STG.E.EF.128 [R16.64], R12' '@!P0 STG.E.EF.128 [R2.64], R8')
 inspect
@@ -129,8 +129,8 @@ mkdir -p "$place/gpu/cuda"
 touch "$place/gpu/collctl-cuda.so"
 echo 'nvcc -arch=sm_80' >"$place/gpu/cuda/flags"
 compiled sm_80 0 >"$place/gpu/cuda/fold.log"
-program "$place/tools/nvdisasm" 'exit 1'
-program "$place/tools/cuobjdump" "cat $place/machine_code"
+program "$place/cuda-tools/nvdisasm" 'exit 1'
+program "$place/cuda-tools/cuobjdump" "cat $place/machine_code"
 machine_code "${loads[@]}" "${stores[@]}" >"$place/machine_code"
 inspect
 check 'inspect.sh: a good fold' ended 0 'sm_80: 1 folds and fills inspected'
