@@ -45,13 +45,13 @@ closed() {
 	start_serve
 	mkfifo late
 	exec 7<>late # whoever opens it need not wait for the other end
-	come 0 4 --json 7>&-
-	come 3 4 --json 7>&-
-	spawn_rank 1 "$COLLCTL" allreduce --op avg --min-ranks 2 --grace 300ms --json --format npy late -o out.1.npy \
+	come 0 4 --json --min-ranks 3 7>&-
+	come 3 4 --json --min-ranks 3 7>&-
+	spawn_rank 1 "$COLLCTL" allreduce --op avg --min-ranks 3 --grace 300ms --json --format npy late -o out.1.npy \
 		-r 1 -n 4 -R "$STORE" -j job --secret-file "$SECRET" 7>&-
 	# It has joined, and all wait for its request.
 	until grep -q 'the round is closed' 0.err; do kill -0 "${PIDS[0]}"; done
-	come 2 4 7>&-
+	come 2 4 --min-ranks 3 7>&-
 	wait_ranks 2
 	closed 2
 	cat in.1.npy >&7
