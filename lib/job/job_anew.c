@@ -29,10 +29,11 @@ bool job_forms_anew(struct job *j, struct err *err)
 	if (!j->anew.asked && others && can_miss(j) && j->state == JOB_RUNNING &&
 	    !job_goes_back(j) && !j->own.code)
 		ask(j, err);
-	if (!j->anew.asked || job_rules_of(j)->failed || j->own.code || j->signal)
+	if (!j->anew.asked || job_rules_of(j)->failed)
 		return false;
 	err_clear(err);
-	return true;
+	/* A signal, or a failure of this rank, may have come after ANEW ended the call. */
+	return !(j->own.code || j->signal) || job_check(j, err) == 0;
 }
 
 void job_form_anew(struct job *j)

@@ -1,4 +1,5 @@
 /* What a rank believes its coordinator: each message at each stage, twice, and out of range. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -471,6 +472,28 @@ JOB_TEST(the_job_is_formed_anew_and_the_coordinator_lies)
 	be_at(JOB_RUNNING); /* its own failure */
 	assert_false(job_forms_anew(job, &err));
 	assert_int_equal(err.code, ERR_INPUT);
+}
+
+/* What ends this rank is not the loss of another one, but a signal or its own failure. */
+JOB_TEST(a_rank_ends_as_the_job_is_formed_anew)
+{
+	const struct err lacking = {.code = ERR_RESOURCE, .text = "no memory"};
+	fewest = 2;
+	for (int signalled = 0; signalled < 2; signalled++) {
+		struct err err = {0};
+		be_at(JOB_RUNNING);
+		put_err(ERR_PEER_LOST, 3);
+		tell(MSG_ANEW);
+		assert_int_equal(job_check(job, &err), -1);
+		assert_int_equal(err.rank, 3);
+		if (signalled)
+			job->signal = SIGTERM;
+		else
+			job_fail_later(job, &lacking);
+		assert_false(job_forms_anew(job, &err));
+		assert_int_equal(err.code, signalled ? 128 + SIGTERM : ERR_RESOURCE);
+		assert_int_equal(err.rank, ERR_RANK_SELF);
+	}
 }
 
 JOB_TEST(pages_are_asked_for_in_order)
