@@ -8,7 +8,7 @@
 # fetched: what is missing, such as torch, is in both as "skipped", with the reason. --small: few bytes and cases, for the stand-in, and four times the limits, as
 # its devices are processors that others may use. --limit: of every step. Variables: COLLCTL (build/collctl), PYTHON (python3), and those of the plug-in.
 #
-# Exit code 0: no step has failed; 1: some have; 77: the plug-in has no device.
+# Exit code 0: no step has failed; 1: some have; 2: an option is wrong; 77: the plug-in has no device.
 set -euo pipefail
 
 # name, seconds, title; together 10 minutes
@@ -130,9 +130,16 @@ while (($#)); do
 	esac
 	shift
 done
+names=()
+for step in "${steps[@]}"; do names+=("${step%% *}"); done
+for name in "${only[@]}"; do
+	[[ " ${names[*]} " == *" $name "* ]] || { echo "first-run.sh: no step '$name': ${names[*]}" >&2 && exit 2; }
+done
+[[ -z $given || $given =~ ^[1-9][0-9]*$ ]] || { echo "first-run.sh: --limit $given: not a number of seconds" >&2 && exit 2; }
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
-rm -f "$out"/*.log "$out"/*.result "$out/steps" "$out/results.json" "$out/page.md"
+for name in "${names[@]}"; do rm -f "$out/$name".{log,result}; done # of an earlier run; the folder may have other files
+rm -f "$out"/{steps,results.json,page.md}
 
 # The plug-in is found by COLLCTL_PLUGIN_PATH, NCCL where cuda-deps has put it, unless the system's is to be taken.
 while read -r name; do
@@ -167,7 +174,8 @@ for step in "${steps[@]}"; do
 	printf '%-10s %s\n' "$state" "$title"
 done
 "$PYTHON" "$here/first_run.py" "$out"
-rm -f "$out"/*.result "$out/steps"
+for name in "${names[@]}"; do rm -f "$out/$name.result"; done
+rm -f "$out/steps"
 echo "$out/page.md, $out/results.json"
-((devices)) || exit 77
+((devices || failed)) || exit 77
 exit "$failed"

@@ -76,3 +76,28 @@ jobs passed" || fail "$output $(tail -n 5 out/*.log)"
 	assert_failure 77
 	jq -e '.steps | length == 2 and all(.why | contains("no NVIDIA driver"))' out/results.json || fail "$(<out/results.json)"
 }
+
+@test "options that are wrong: 2, and the folder is as it was; other files in it stay" {
+	local words
+	mkdir out
+	touch out/mine.log out/check.log
+	for words in '--only none' '--limit 0' '--limit 4s' '--other'; do
+		# shellcheck disable=SC2086
+		first_run $words
+		assert_failure 2
+	done
+	assert_only_files out/mine.log out/check.log
+	COLLCTL_STANDIN_DEVICES=0 first_run --only versions
+	assert_failure 77
+	assert_only_files out/mine.log out/versions.log out/results.json out/page.md
+}
+
+@test "a step that is ended while it prints its figures: the others are in the results" {
+	mkdir out
+	printf 'versions\tpassed\t0\t20\t1 2\tVersions\nnccl\tover-time\t124\t40\t2 42\tNCCL\n' >out/steps
+	echo 'system: Linux' >out/versions.log
+	printf 'cpu: {}\nnccl: {"device": {"mem' >out/nccl.log
+	"$PYTHON" "$ROOT/tests/gpu/first_run.py" out
+	jq -e '.steps[0].figures.system == ["Linux"] and .steps[1].figures == null' out/results.json
+	grep -q '^over-time, exit code 124' out/page.md
+}

@@ -63,7 +63,11 @@ READS = {"versions": read_versions, "check": read_check, "nccl": read_nccl, "job
 
 
 def figures(folder, name, said):
-    return READS[name](said) if name in READS else read_json(f"{folder}/{name}.result")
+    """None: there are none, or not all, as the step was ended while it printed them."""
+    try:
+        return READS[name](said) if name in READS else read_json(f"{folder}/{name}.result")
+    except (LookupError, TypeError, ValueError):
+        return None
 
 
 def collect(folder):
