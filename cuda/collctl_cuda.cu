@@ -602,6 +602,6 @@ extern "C" __attribute__((visibility("default"))) const struct gpu_plugin collct
         .nccl = nccl_report,
         .register_host = register_host,
         .unregister_host = unregister_host,
-        .node = node,
         .will_sleep = gpu_will_sleep,
+        .node = node,
 };

@@ -128,11 +128,12 @@ struct gpu_plugin {
 	/* Before it, no task may use the memory. */
 	void (*unregister_host)(struct gpu *, void *p, size_t bytes);
 
-	/* The NUMA node that is near all devices; -1: none is known. */
-	int (*node)(struct gpu *);
 	/* The caller is going to wait for event_fd: threads wait for the tasks that run, also for
 	 * one that has completed since next returned 0, until the next call of next. */
 	void (*will_sleep)(struct gpu *);
+
+	/* The NUMA node that is near all devices; -1: none is known. */
+	int (*node)(struct gpu *);
 };
 
 #endif
