@@ -341,7 +341,7 @@ static int fail_missing(const struct coll *c, struct err *err)
 	const bool one = m->all - m->size == 1;
 	char list[256];
 	ranks_missing(m->came, m->size, m->all, list, sizeof list);
-	return err_rank(err, ERR_RENDEZVOUS, atoi(list),
+	return err_rank(err, ERR_PEER_LOST, atoi(list),
 	                "%s%s%sdid not join within %g s (--join-timeout)", one ? "" : "ranks ",
 	                one ? "" : list, one ? "" : " ",
 	                (double)c->request->settings.join_timeout / NS_PER_SEC);
@@ -362,8 +362,8 @@ static int check_absent(const struct coll *c, struct err *err)
 	if (!n)
 		return 0;
 	if (n == 1)
-		return err_set(err, ERR_RENDEZVOUS, "left out: %.*s", first, absent);
-	return err_set(err, ERR_RENDEZVOUS,
+		return err_set(err, ERR_PEER_LOST, "left out: %.*s", first, absent);
+	return err_set(err, ERR_PEER_LOST,
 	               "%d hosts, or some of their ranks, are left out, the first: %.*s", n, first,
 	               absent);
 }

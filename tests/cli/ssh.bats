@@ -154,14 +154,14 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 		wait "${SSHD[r]}" || true
 		SSHD[r]=0
 	done
-	run -5 --separate-stderr far -- check --time 2ms
+	run -8 --separate-stderr far -- check --time 2ms
 	assert_line '# 2 ranks, TLS, each link measured for 0.002 s'
 	assert_line 'left out: 10.77.0.1: ssh: connect to host 10.77.0.1 port 22: Connection refused'
 	assert_line 'left out: 10.77.0.4: ssh: connect to host 10.77.0.4 port 22: Connection refused'
 	assert_line --regexp '^ +1 +[0-9.]+ +-$'
 	all_say 'collctl: rank 0: 2 hosts, or some of their ranks, are left out, the first: 10\.77\.0\.1: ssh: connect to host 10\.77\.0\.1 port 22: Connection refused$'
-	run -5 --separate-stderr far --json -- check --time 2ms
-	jq -e '.error.code == 5 and .size == 2 and (.ranks[0] | (.absent | length) == 2 and (.links | length) == 2)' <<<"$output"
+	run -8 --separate-stderr far --json -- check --time 2ms
+	jq -e '.error.code == 8 and .size == 2 and (.ranks[0] | (.absent | length) == 2 and (.links | length) == 2)' <<<"$output"
 	# A link that fails is said first.
 	run -8 --separate-stderr far -- check --time 2ms --max-latency 1us
 	assert_line --partial 'left out: 10.77.0.4: '
@@ -187,7 +187,7 @@ far() { on "$HERE" "$COLLCTL" run -H "${USE:-$HOSTS}" --ssh "${BY:-$SSH}" --remo
 		exec '$COLLCTL' "\$@"
 	END
 	chmod +x tool
-	USE=./hosts.txt AT=$PWD/tool run -5 --separate-stderr far -- check --time 2ms
+	USE=./hosts.txt AT=$PWD/tool run -8 --separate-stderr far -- check --time 2ms
 	assert_line '# 5 ranks, TLS, each link measured for 0.002 s'
 	assert_line 'left out: 10.77.0.2 (1 of its 2 ranks): too many connections'
 	assert_line --regexp '^left out: 10\.77\.0\.4: .*/missing/collctl: .*ot found; collctl was not found there: .*--copy$'
