@@ -532,8 +532,9 @@ static int report_failures(const struct run *r, struct greeting *greetings, stru
 	const char *last = "";
 	char line[FAILED_TEXT];
 	for (int i = 0; (i = find_failed(r, greetings, i, &last, line, sizeof line)) >= 0; i++) {
-		struct err e = ERR_INIT;
-		err_set(err->code ? &e : err, ERR_RENDEZVOUS, "%s", line);
+		struct err e = ERR_INIT, *to = err->code ? &e : err;
+		err_set(to, ERR_RENDEZVOUS, "%s", line);
+		to->subject = (int)strnlen(last, 255);
 		if (e.code)
 			report(&e, -1);
 	}
