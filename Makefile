@@ -86,7 +86,7 @@ $(BUILD)/%.o: %.c $(BUILD)/flags
 KERNELS = reduce_integer reduce_float reduce_complex reduce_f16c convert scale average joint stats delta kth planes slerp q8
 $(KERNELS:%=$(BUILD)/lib/data/kernels/%.o): private ALL_CFLAGS += -O3 -fno-trapping-math
 
--include $(shell find $(BUILD) \( -name sysroot -o -name libraries \) -prune -o -name '*.d' -print 2>/dev/null)
+-include $(shell find $(BUILD) \( -name sysroot -o -name libraries -o -name deb \) -prune -o -type f -name '*.d' -print 2>/dev/null)
 
 # Unit tests: one program per tests/unit/test_*.c, linked with the command without main(), every layer and cmocka.
 $(BUILD)/cmd.a: $(filter-out $(BUILD)/cmd/main.o,$(OBJ_cmd))
