@@ -211,8 +211,8 @@ int job_await(struct job *j, int fd, struct err *err)
 	return ret;
 }
 
-/* Heartbeats continue meanwhile: the job may go on (job_forms_anew). */
-static void await_stop(struct job *j, const struct offload *o)
+/* Wait until @o has ended, whatever becomes of the job. Heartbeats continue meanwhile. */
+static void await_end(struct job *j, const struct offload *o)
 {
 	struct err ignored = ERR_INIT;
 	bool over = false;
@@ -234,7 +234,7 @@ int job_run_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), void
 	if (job_await(j, o.eventfd, &ended) == 0)
 		return offload_finish(&o, err);
 	offload_stop(&o);
-	await_stop(j, &o);
+	await_end(j, &o); /* the job may go on (job_forms_anew) */
 	offload_finish(&o, NULL);
 	*err = ended;
 	return -1;
@@ -423,17 +423,9 @@ int job_commit_in_thread(struct job *j, int (*fn)(void *ctx, struct err *err), v
                          struct err *err)
 {
 	struct offload o;
-	struct err ignored = {0};
-	bool over = false;
-	struct loop_watch w = {.fn = set_flag, .ctx = &over};
 	if (offload_start(&o, fn, ctx, NULL) < 0)
 		return fn(ctx, err); /* the verdict is final, even if no thread can be created */
-	w.fd = o.eventfd;
-	if (loop_add(&j->loop, &w, EPOLLIN, &ignored) == 0) {
-		while (!over && loop_turn(&j->loop, INT64_MAX, &ignored) == 0)
-			continue;
-		loop_del(&j->loop, &w);
-	}
+	await_end(j, &o);
 	return offload_finish(&o, err);
 }
 
