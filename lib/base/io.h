@@ -37,6 +37,13 @@ ssize_t read_full(int fd, void *buf, size_t len);
 /* The same at @pos of a file. */
 ssize_t pread_full(int fd, void *buf, size_t len, uint64_t pos);
 
+/* Of @len bytes at @pos, the number of those before @end. */
+static inline size_t io_before(uint64_t pos, size_t len, uint64_t end)
+{
+	const uint64_t left = pos < end ? end - pos : 0;
+	return len < left ? len : (size_t)left;
+}
+
 /* Make an eventfd readable; make it unreadable. They do not block if the eventfd is non-blocking. A
  * repeated call has no further effect. */
 void event_signal(int fd);

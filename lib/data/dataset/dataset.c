@@ -314,13 +314,12 @@ int dataset_pread(const struct dataset *d, int file, void *buf, size_t bytes, ui
                   struct err *err)
 {
 	const struct dataset_file *f = &d->files[file];
-	size_t n = bytes; /* of these are in the file */
-	if (f->memory && pos + bytes > f->head) {
-		n = pos < f->head ? (size_t)(f->head - pos) : 0;
+	/* Of these are in the file: */
+	const size_t n = f->memory ? io_before(pos, bytes, f->head) : bytes;
+	if (n < bytes)
 		memcpy((char *)buf + n, f->memory + (pos + n - f->head), bytes - n);
-		if (!n)
-			return 0;
-	}
+	if (!n && bytes)
+		return 0;
 	const int fd = dataset_file_open(f, err);
 	const int ret = fd < 0 ? -1 : input_pread(fd, f->path, buf, n, pos, err);
 	dataset_file_close(f, fd);

@@ -705,12 +705,10 @@ static void extend_reach(struct outfile *f, uint64_t end)
 		;
 }
 
-/* Of @bytes bytes at @pos, how many are in the file, and not in memory? */
+/* Of @bytes bytes at @pos, the number of those that are in the file; the others are in memory. */
 static size_t in_file(const struct outfile *f, uint64_t pos, size_t bytes)
 {
-	if (!f->memory || pos + bytes <= f->head)
-		return bytes;
-	return pos < f->head ? (size_t)(f->head - pos) : 0;
+	return f->memory ? io_before(pos, bytes, f->head) : bytes;
 }
 
 int outfile_pwrite(struct outfile *f, const void *buf, size_t bytes, uint64_t pos, struct err *err)
