@@ -42,6 +42,9 @@ size_t budget_connection(uint64_t memory, uint64_t lane_bytes, int nconns);
 #define BUDGET_PIECE_UNIT 64
 uint32_t budget_piece(uint64_t memory, int size, uint32_t streams);
 
+/* Bytes of a task of a device, at least, unless a step ends: it takes long to start, and what
+ * depends on it begins when it is complete. */
+#define DEVICE_TASK (512u << 10)
 /* The most tasks of one kind that devices have for a window of @size ranks with @inputs each: an
  * algorithm sends two parts of each block, one while it adds the other. */
 #define BUDGET_TASKS(size, inputs) (2 * (uint64_t)(size) * (uint64_t)(inputs))

@@ -8,15 +8,13 @@
 
 #include <xxhash.h>
 
+#include "lib/exec/budget.h"
 #include "lib/exec/exec.h"
 #include "lib/exec/memory_space.h"
 
-#define QUANTUM (256u << 10) /* bytes of one turn of a lane; the scratch stays in L2 */
-#define TRAILER 16           /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
-/* Bytes of a task of a device, at least, unless a step ends: it takes long to start, and what
- * depends on it begins when it is complete. */
-#define DEVICE_LEAST (512u << 10)
-#define ELEMENT_MAX  16 /* bytes of the largest element, and its alignment */
+#define QUANTUM     (256u << 10) /* bytes of one turn of a lane; the scratch stays in L2 */
+#define TRAILER     16           /* u64 byte count, u64 XXH3-64 of the lane's bytes (TLS) */
+#define ELEMENT_MAX 16           /* bytes of the largest element, and its alignment */
 
 /* A vector and values that its steps need, computed once. */
 struct vector_ops {

@@ -1,7 +1,7 @@
 /* The tasks of steps, and the steps that are local to a rank. See exec_internal.h. */
 #include "lib/exec/exec_internal.h"
 
-#define DEVICE_MOST (4u << 20) /* bytes of one task of a device */
+#define DEVICE_PIECE (4u << 20) /* bytes of one task of a device */
 /* Bytes of one turn of a step in host memory: lanes send what is complete between two turns, while
  * it is still in the cache. */
 #define LOCAL_PIECE QUANTUM
@@ -177,9 +177,9 @@ void exec_run_local(struct stream *s, uint32_t i)
 	unsigned place = place_of(s, step);
 	if (done == limit || s->pending[i].busy)
 		return;
-	if (place && limit < step->len && limit - done < DEVICE_LEAST / s->vector->esize)
+	if (place && limit < step->len && limit - done < DEVICE_TASK / s->vector->esize)
 		return;
-	const uint64_t most = (place ? DEVICE_MOST : LOCAL_PIECE) / s->vector->esize;
+	const uint64_t most = (place ? DEVICE_PIECE : LOCAL_PIECE) / s->vector->esize;
 	if (limit - done > most)
 		limit = done + most;
 	struct memory_task t = task_local(s, step, done, limit - done);

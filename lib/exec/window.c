@@ -84,7 +84,7 @@ static void take_file(struct stream *s, uint32_t i)
 		file_came_to(s, i, done);
 		return;
 	}
-	if (s->pending[i].busy || (done < job->count && done - now < DEVICE_LEAST / job->esize))
+	if (s->pending[i].busy || (done < job->count && done - now < DEVICE_TASK / job->esize))
 		return;
 	struct sched_span to = s->sched->steps[i].dst;
 	size_t first = now * job->esize, bytes = done * job->esize - first;
