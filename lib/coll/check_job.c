@@ -87,7 +87,7 @@ static int own_place(const struct coll *c)
 
 static int rank_at(const struct coll *c, int k)
 {
-	return c->plan.came ? c->plan.came[k] : k;
+	return ranks_at(c->plan.came, k);
 }
 
 /* The name in the hostfile, by which the ranks reach the host, or else its own. */

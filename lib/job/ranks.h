@@ -18,6 +18,11 @@ char *rank_list_end(struct rank_list *); /* returns buf */
 /* Find @rank in @ranks[n], which is ascending. Returns its index; -1: it is not among them. @ranks
  * NULL: all ranks; returns @rank. */
 int ranks_find(const int *ranks, int n, int rank);
+/* The rank with index @i among them. */
+static inline int ranks_at(const int *ranks, int i)
+{
+	return ranks ? ranks[i] : i;
+}
 /* List the ranks below @size that are not in @ranks[n]. Returns @buf. */
 char *ranks_missing(const int *ranks, int n, int size, char *buf, size_t cap);
 

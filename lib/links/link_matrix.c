@@ -5,7 +5,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/sort.h"
-#include "lib/job/ranks.h"
 
 #define RATE_MAX 1e15 /* bytes per second: more is no figure of a link */
 

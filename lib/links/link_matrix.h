@@ -8,6 +8,7 @@
 
 #include "lib/base/buf.h"
 #include "lib/job/failed_links.h"
+#include "lib/job/ranks.h"
 
 /* Ranks are those that take part, counted without gaps, except where a function says otherwise:
  * link_rank gives their numbers in the job. */
@@ -74,7 +75,7 @@ static inline struct link_cell *link_cell(const struct link_matrix *m, int from,
 /* The number in the job. */
 static inline int link_rank(const struct link_matrix *m, int rank)
 {
-	return m->came ? m->came[rank] : rank;
+	return ranks_at(m->came, rank);
 }
 
 /* For @size ranks, all of the job. ERR_RESOURCE. The caller releases it in either case, and may set
