@@ -34,25 +34,12 @@ enum cudaMemcpyKind {
 	cudaMemcpyDeviceToDevice = 3,
 };
 
-enum cudaMemoryType {
-	cudaMemoryTypeUnregistered = 0,
-	cudaMemoryTypeHost = 1,
-	cudaMemoryTypeDevice = 2,
-};
-
 enum cudaDeviceAttr {
 	cudaDevAttrMultiProcessorCount = 16,
 	cudaDevAttrComputeCapabilityMajor = 75,
 	cudaDevAttrComputeCapabilityMinor = 76,
 	cudaDevAttrHostRegisterSupported = 99,
 	cudaDevAttrPageableMemoryAccessUsesHostPageTables = 100,
-};
-
-struct cudaPointerAttributes {
-	enum cudaMemoryType type;
-	int device;
-	void *devicePointer;
-	void *hostPointer;
 };
 
 struct cudaDeviceProp {
@@ -103,7 +90,6 @@ cudaError_t cudaHostAlloc(void **p, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *p);
 cudaError_t cudaHostRegister(void *p, size_t bytes, unsigned flags);
 cudaError_t cudaHostUnregister(void *p);
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *, const void *p);
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t);

@@ -431,18 +431,6 @@ cudaError_t cudaHostUnregister(void *p)
 	return result(release_host(p, false));
 }
 
-cudaError_t cudaPointerGetAttributes(struct cudaPointerAttributes *at, const void *p)
-{
-	Lock lock(m.lock);
-	const region *r = region_of(p);
-	*at = {};
-	at->type = !r                  ? cudaMemoryTypeUnregistered
-	           : r->device == HOST ? cudaMemoryTypeHost
-	                               : cudaMemoryTypeDevice;
-	at->device = r && r->device != HOST ? r->device : 0;
-	return cudaSuccess;
-}
-
 /* ---- streams and events ---- */
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned)
