@@ -107,13 +107,14 @@ static bool in_pieces(const void *arg)
 	const struct job *j = arg;
 	int n = 0;
 
-	for (size_t done = 0; done < (size_t)j->turns * bytes; done += j->piece, n++) {
+	for (size_t done = 0, len; done < (size_t)j->turns * bytes; done += len, n++) {
 		const size_t at = done % bytes;
+		len = bytes - at < j->piece ? bytes - at : j->piece;
 		struct gpu_task t = j->task;
 		t.dst = (uint8_t *)t.dst + at;
 		t.src = t.src ? (const uint8_t *)t.src + at : NULL;
 		t.offset = at;
-		t.n = j->piece / j->esize;
+		t.n = len / j->esize;
 		if (plugin_submit(plugin, gpu, &t) < 0)
 			return false;
 	}
