@@ -9,25 +9,9 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-build=$(realpath "${BUILD:-build}") devices=$PWD/tests/gpu/devices.sh seed=1 seeds=10
-while [[ ${1-} == --* ]]; do
-	case $1 in
-	--seed) seed=$2 ;;
-	--seeds) seeds=$2 ;;
-	*)
-		echo "tests/gpu/bugs.sh: no option '$1'" >&2
-		exit 2
-		;;
-	esac
-	shift 2
-done
-names=("$@")
-if ((${#names[@]} == 0)); then
-	for patch in tests/gpu/bugs/*.patch; do
-		name=${patch##*/}
-		names+=("${name%.patch}")
-	done
-fi
+source tests/bugs.bash
+build=$(realpath "${BUILD:-build}") devices=$PWD/tests/gpu/devices.sh seed=1 count=10
+bug_arguments tests/gpu seeds "$@"
 while read -r name; do unset "$name"; done < <(compgen -e COLLCTL_ || true)
 export LC_ALL=C
 ulimit -c 0
@@ -96,14 +80,14 @@ jobs() {
 right=$build/collctl-standin.so
 rc=0
 echo "1..$((1 + ${#names[@]}))"
-for ((s = seed; s < seed + seeds; s++)); do
+for ((s = seed; s < seed + count; s++)); do
 	jobs "$right" "$s" || {
 		echo "not ok 1 without a bug: seed $s: $why"
 		sed 's/^/# /' said
 		exit 1
 	}
 done
-echo "ok 1 without a bug $seeds seeds are right"
+echo "ok 1 without a bug $count seeds are right"
 n=1
 for name in "${names[@]}"; do
 	n=$((n + 1))
@@ -113,13 +97,13 @@ for name in "${names[@]}"; do
 		rc=1
 		continue
 	fi
-	for ((s = seed; s < seed + seeds; s++)); do
+	for ((s = seed; s < seed + count; s++)); do
 		jobs "$plugin" "$s" || break
 	done
-	if ((s < seed + seeds)); then
+	if ((s < seed + count)); then
 		echo "ok $n $name is found: seed $s: $why"
 	else
-		echo "not ok $n $name is not found with $seeds seeds"
+		echo "not ok $n $name is not found with $count seeds"
 		rc=1
 	fi
 done

@@ -8,33 +8,17 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-build=${BUILD:-build} seed=1 jobs=3000
-while [[ ${1-} == --* ]]; do
-	case $1 in
-	--seed) seed=$2 ;;
-	--jobs) jobs=$2 ;;
-	*)
-		echo "tests/sim/bugs.sh: no option '$1'" >&2
-		exit 2
-		;;
-	esac
-	shift 2
-done
-names=("$@")
-if ((${#names[@]} == 0)); then
-	for patch in tests/sim/bugs/*.patch; do
-		name=${patch##*/}
-		names+=("${name%.patch}")
-	done
-fi
+source tests/bugs.bash
+build=${BUILD:-build} seed=1 count=3000
+bug_arguments tests/sim jobs "$@"
 
 echo "1..${#names[@]}"
 n=0 rc=0
 for name in "${names[@]}"; do
 	n=$((n + 1))
-	out=$("$build/sim/bugs/$name/sim" --seed "$seed" --jobs "$jobs" --until-failure 2>&1) && code=0 || code=$?
+	out=$("$build/sim/bugs/$name/sim" --seed "$seed" --jobs "$count" --until-failure 2>&1) && code=0 || code=$?
 	first=$(sed -n 's/^first failed: //p' <<<"$out")
-	why="is not found in $jobs jobs"
+	why="is not found in $count jobs"
 	if ((code == 0)); then
 		:
 	elif ((code != 1)) || [[ -z $first || $out == *"the simulator ended"* ]]; then

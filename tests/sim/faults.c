@@ -92,27 +92,6 @@ static void reset(void *a, uint64_t b)
 		strikes(RESET);
 }
 
-static void host_dies(void *a, uint64_t host);
-
-static void reset_link(void *a, uint64_t number)
-{
-	(void)a;
-	if (net_reset((int)number))
-		strikes(BREAKS);
-}
-
-/* At times rank 0 dies with its host soon after: nobody can be asked for the verdict. */
-void break_link(int fd)
-{
-	const int number = net_number_of(fd);
-	if (!has(BREAKS) || current->rank != job.breaks || number < 0)
-		return;
-	at(now + job.breaks_after, reset_link, NULL, (uint64_t)number);
-	if (rng_chance(&job.fewer, 250))
-		at(now + job.breaks_after + rng_scale(&job.fewer, US, 10 * MS), host_dies, NULL,
-		   (uint64_t)job.hosts[0]);
-}
-
 static void reset_lane(void *a, uint64_t number)
 {
 	const int lane = net_lane(number);
@@ -164,6 +143,25 @@ static void host_dies(void *a, uint64_t host)
 		else if (procs[i].host == (int)host)
 			proc_kill(&procs[i], 128 + SIGKILL);
 	power_fails((int)host);
+}
+
+static void reset_link(void *a, uint64_t number)
+{
+	(void)a;
+	if (net_reset((int)number))
+		strikes(BREAKS);
+}
+
+/* At times rank 0 dies with its host soon after: nobody can be asked for the verdict. */
+void break_link(int fd)
+{
+	const int number = net_number_of(fd);
+	if (!has(BREAKS) || current->rank != job.breaks || number < 0)
+		return;
+	at(now + job.breaks_after, reset_link, NULL, (uint64_t)number);
+	if (rng_chance(&job.fewer, 250))
+		at(now + job.breaks_after + rng_scale(&job.fewer, US, 10 * MS), host_dies, NULL,
+		   (uint64_t)job.hosts[0]);
 }
 
 static void set_latencies(void)
