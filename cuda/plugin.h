@@ -7,8 +7,8 @@
  * with its own size and version and only grows at its end.
  *
  * Calls with one struct gpu come from one thread at a time; submit, event_fd and next do not block.
- * Several may be open for the same devices, but not by GPU_PATH_NCCL, and each may have a thread of
- * its own: it has its own streams and events, and uses only memory that it has allocated or
+ * Several may be open for the same devices, but not by GPU_PATH_NCCL, and each may be called by
+ * another thread: it has its own streams and events, and uses only memory that it has allocated or
  * registered. A function that can fail writes a sentence without a full stop into @why (at most
  * @cap bytes), which names what failed and the device library's own error name. Devices are numbers
  * from 0 in the list given to open.

@@ -64,8 +64,8 @@ const struct coll_algorithm allreduce_halving_doubling = {
  *
  * 1. The same: the buffers are reduced on GPU 0, and the whole sum is copied to host memory before
  *    phase 2 begins. The kernels are the plug-in's, with the bits of the host.
- * 2. The same steps as halving_doubling. Gloo notifies a peer that a buffer may be written again;
- *    here receives are into memory of their own rank, whose schedule has the order.
+ * 2. The same steps as halving_doubling. Gloo notifies a peer that a buffer may be written again.
+ *    Here each rank writes what it receives, in the order of its schedule.
  * 3. The same: when phase 2 has ended the whole result is copied to GPU 0, and from there to the
  *    GPUs of further outputs (-o).
  */

@@ -2,8 +2,8 @@
  * Devices: memory spaces on GPUs, by a plug-in (cuda/plugin.h), which is opened if --device needs
  * it. The plug-in is beside the program in the build folder, in ../lib/collctl of an installed
  * program, or at COLLCTL_PLUGIN_PATH. devices_open may run on another thread than the rest
- * (job_ask_in_thread). Each thread that uses devices has a set of its own (devices_of), with its
- * own streams and pinned memory.
+ * (job_ask_in_thread). Each thread that uses devices has its own set (devices_of), with its own
+ * streams and pinned memory.
  */
 #ifndef COLLCTL_EXEC_DEVICE_H
 #define COLLCTL_EXEC_DEVICE_H

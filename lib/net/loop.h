@@ -78,8 +78,8 @@ void loop_timer_stop(struct loop_timer *t); /* idempotent */
  * of those that it may use. The thread is not bound to it. This is useful because Linux tends to
  * put ranks that wake each other on one processor, even if others are free.
  *
- * @node: a NUMA node, to whose processors it moves at its first yield; -1, or one of whose
- * processors it may use none: any.
+ * @node: a NUMA node: the thread moves to one of its processors at the first yield. -1: any. The
+ * same if the thread may use none of them.
  */
 void loop_home(struct loop *, int index, int node);
 

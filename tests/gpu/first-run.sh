@@ -3,7 +3,7 @@
 #
 #   tests/gpu/first-run.sh [--plugin FILE] [--out FOLDER] [--small] [--limit SECONDS] [--only STEP]...
 #
-# The steps run in the order below, each within a time limit of its own; one that fails does not stop the next. FOLDER
+# The steps run in the order below, each within its own time limit; one that fails does not stop the next. FOLDER
 # (build/gpu-first-run) gets what each step said (STEP.log), results.json, and a page that is made from it, page.md. Nothing is
 # fetched: what is missing, such as torch, is in both as "skipped", with the reason. --small: few bytes and cases, for the stand-in, and four times the limits, as
 # its devices are processors that others may use. --limit: of every step. Variables: COLLCTL (build/collctl), PYTHON (python3), and those of the plug-in.
