@@ -633,7 +633,7 @@ static bool is_spared(struct run *r, int rank, int status, bool lost)
 {
 	struct err why = ERR_INIT;
 
-	if (!r->fewest || r->ending != NOT_ENDING || rank == 0 || rank == r->root ||
+	if (!r->fewest || (r->ending != NOT_ENDING && !r->over) || rank == 0 || rank == r->root ||
 	    r->size - r->spared - 1 < r->fewest)
 		return false;
 	r->spared++;
@@ -646,6 +646,17 @@ static bool is_spared(struct run *r, int rank, int status, bool lost)
 		report_note("rank %d: %s; the job may go on without it (--min-ranks)", rank,
 		            why.text);
 	return true;
+}
+
+/* @rank has succeeded. Rank 0 ends after all that take part in the job: another rank may stand
+ * still.
+ */
+static void look_at_end(struct run *r, int rank)
+{
+	if (rank || !r->fewest || r->ending != NOT_ENDING)
+		return;
+	r->over = true;
+	end_ranks(r, ENDING_BY_THEMSELVES);
 }
 
 /*
@@ -674,6 +685,8 @@ static void reap(struct run *r)
 		status = ssh_status(&r->ranks[rank], status, &lost);
 		if (!lost)
 			r->ranks[rank].code = rank_exit_code(status);
+		if (status == 0)
+			look_at_end(r, rank);
 		if (status == 0 || is_spared(r, rank, status, lost))
 			continue;
 		if (failed < 0 || (WIFSIGNALED(status) && !WIFSIGNALED(failed_status))) {

@@ -76,6 +76,7 @@ struct run {
 	int fewest, root;
 	int spared; /* number of ranks that have failed, and without which it may go on */
 	int killed, killed_status; /* the first of them that a signal has ended; -1 */
+	bool over; /* rank 0 has succeeded: whoever still runs is such a rank, and is ended */
 
 	int listener; /* for rank 0; -1: given to rank 0, or a store is served */
 	int port;     /* of the listener or of the store */

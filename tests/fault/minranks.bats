@@ -329,37 +329,65 @@ all_keep() {
 	done
 }
 
-# killed_in_run CODE VICTIM...: `run` of four ranks, of which three are enough; the victims are killed before they
-# have stored their outputs, for which all wait
-killed_in_run() {
-	local code=$1 r ranks
-	shift
+# start_run OPTION...: `run` of four ranks, of which three are enough; all wait as they store their outputs. Sets $ranks, their
+# processes.
+start_run() {
+	local r
 	rm -f go
 	mkfifo go
 	spawn_rank 9 env LD_PRELOAD="$BATS_FILE_TMPDIR/flaky.so" FLAKY=fsync FLAKY_GO="$PWD/go" "$COLLCTL" run -n 4 -- \
-		allreduce --op avg --min-ranks 3 --grace 20s -v --json 'in.{rank}.npy' -o 'out.{rank}.npy'
+		allreduce --op avg --min-ranks 3 --grace 20s -v --json "$@" 'in.{rank}.npy' -o 'out.{rank}.npy'
 	for r in 0 1 2 3; do
 		until grep -q "rank $r: phase run" 9.err; do kill -0 "${PIDS[9]}"; done
 	done
 	read -ra ranks <"/proc/${PIDS[9]}/task/${PIDS[9]}/children" || true # in the order of their start
-	for r; do
-		kill -KILL "${ranks[r]}"
-		until grep -q "rank $r: killed" 9.err; do kill -0 "${PIDS[9]}" || break; done
-	done
+}
+
+# Let the outputs be stored, and wait for the end.
+end_run() {
 	while :; do : >go; done 3>&- &
 	local feeder=$!
 	wait_ranks
 	kill "$feeder"
+}
+
+# killed_in_run CODE VICTIM...: the victims are killed before they have stored their outputs
+killed_in_run() {
+	local code=$1 r ranks
+	shift
+	start_run
+	for r; do
+		kill -KILL "${ranks[r]}"
+		until grep -q "rank $r: killed" 9.err; do kill -0 "${PIDS[9]}" || break; done
+	done
+	end_run
 	assert_rank 9 "$code" "rank $1: killed by signal 9"
 }
 
-@test "91: run: a rank killed while data move does not end the others; one too many is the exit code" {
+build_flaky() {
 	no_sanitizers 'what is preloaded'
 	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o "$BATS_FILE_TMPDIR/flaky.so" "$HELPERS_DIR/../fault/flaky.c" -ldl
+}
+
+@test "91: run: a rank killed while data move does not end the others; one too many is the exit code" {
+	build_flaky
 	killed_in_run 0 2
 	assert_equal "$(jq -sr 'map(.missing | @csv) | join(" ")' 9.out)" '2 2 2'
 	check_numpy avg out.{0,1,3}.npy --in in.0.npy in.1.npy in.3.npy
 	rm out.*.npy
 	killed_in_run 137 2 3
 	assert_equal "$(find . -name 'out.*')" ''
+}
+
+@test "91: run: a rank that stands still while the others succeed is ended" {
+	local ranks
+	build_flaky
+	start_run --timeout 2s
+	kill -STOP "${ranks[2]}"
+	until grep -q 'rank 2 takes no part in the job any more' 9.err; do kill -0 "${PIDS[9]}"; done
+	end_run
+	assert_rank 9 0 'waiting for rank 2 to end'
+	assert_equal "$(jq -sr 'map(select(.ok).missing | @csv) | join(" ")' 9.out)" '2 2 2'
+	check_numpy avg out.{0,1,3}.npy --in in.0.npy in.1.npy in.3.npy
+	assert_equal "$(find . -name '*out.2*')" ''
 }
