@@ -4,8 +4,9 @@ xdelta3 make of the same files, if they are installed.
 
     delta.py [--mib N] [--width N] [OLD NEW]
 
-Without files: Gaussian weights in bf16, before and after a step like Adam's, of four sizes, from a fixed seed. DELTA_BENCH
-names the program of delta_bench.c, which draws them, encodes and decodes.
+Without files: Gaussian weights in bf16, before and after a step like Adam's, of four sizes, from a fixed seed; then checkpoints
+of a model that train.py trains, before and after a step of training and one as in fine-tuning. DELTA_BENCH names the program
+of delta_bench.c, which draws the first, encodes and decodes.
 """
 
 import argparse
@@ -17,6 +18,7 @@ import tempfile
 
 BENCH = os.environ.get("DELTA_BENCH", "build/bench/delta_bench")
 STEPS = ["5.8e-7", "1.75e-6", "5.65e-6", "1.77e-5"]  # 2.1, 5.3, 13 and 29 % of the weights change
+RATES = ["3e-4", "3e-6"]
 PEERS = {
     "zstd -1 --patch-from": lambda old, new, out: ["zstd", "-q", "-f", "-1", "--long=31", f"--patch-from={old}", new, "-o", out],
     "xdelta3 -1": lambda old, new, out: ["xdelta3", "-q", "-f", "-1", "-e", "-B", str(max(os.path.getsize(old), 1 << 20)), "-s", old, new, out],
@@ -58,6 +60,11 @@ def main():
             subprocess.run([BENCH, "draw", step, str(args.mib), old, new], check=True)
             print(f"a step of {step}")
             compare(old, new, args.width, folder)
+        train = os.path.join(os.path.dirname(os.path.abspath(__file__)), "train.py")
+        subprocess.run([sys.executable, train, "--out", folder, "--rates", ",".join(RATES)], check=True)
+        for rate in RATES:
+            print(f"a step of Adam with rate {rate}")
+            compare(os.path.join(folder, "old"), os.path.join(folder, rate), 2, folder)
 
 
 if __name__ == "__main__":
