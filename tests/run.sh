@@ -215,6 +215,14 @@ check_shell() {
 		git ls-files -z '*.sh' '*.bash' .ci/run | xargs -0r shellcheck -x
 }
 
+# Names that are undefined, and functions of one name in one file. An import may be all that a test asks for.
+check_python() {
+	local said
+	said=$(git ls-files -z '*.py' | xargs -0r pyflakes3 2>&1 | grep -vE 'imported but unused|star imports') || return 0
+	echo "$said"
+	return 1
+}
+
 check_man() {
 	local pages=() page
 	for page in man/*.[1-8] build/*.[1-8] build/man/*.[1-8]; do
@@ -283,7 +291,7 @@ check_elements() {
 	build/gpu/check_elements
 }
 
-export -f check_elements check_standin check_runtime check_format check_shell check_man check_protocol check_install
+export -f check_elements check_standin check_runtime check_format check_shell check_python check_man check_protocol check_install
 export make
 
 # ---- builds ----
@@ -404,6 +412,7 @@ if runs commands faults units && build gcc build "$goals"; then
 	if runs commands && ((more)); then
 		later static/format 600 one bash -c check_format
 		later static/shell 600 one bash -c check_shell
+		later static/python 600 one bash -c check_python
 		later static/man 600 one bash -c check_man
 		later static/harness 600 tap tests/harness.sh
 		later gpu/kernels 600 one tests/gpu/inspect.sh build

@@ -28,7 +28,7 @@ gpu=(bats bats-assert bats-support bats-file iproute2 jq) # for tests/gpu/jobs.b
 test=(btrfs-progs ca-certificates cmark-gfm curl e2fsprogs etcd-server fish g++ git
 	libcmocka-dev libgnutls28-dev libxml2-utils mandoc mpich munge openmpi-bin openssh-client openssh-server openssl patch procps
 	python3-jsonschema python3-pytest python3-venv python3-yaml slurm-client slurmctld slurmd socat strace xfsprogs zsh)
-more=(clang clang-format clang-tidy libclang-rt-dev shellcheck) # for make check-more
+more=(clang clang-format clang-tidy libclang-rt-dev shellcheck pyflakes3) # for make check-more
 [[ $(dpkg --print-architecture 2>/dev/null) == arm64 ]] || more+=(gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user)
 launchers=(python3-torch) # 600 MB, so that only long runs install it; they install the group package, too
 bench=(clustershell iperf3 iproute2 iputils-ping libmpich-dev libopenmpi-dev openmpi-bin openssh-client openssh-server python3-mpi4py rsync

@@ -163,7 +163,7 @@ def main():
         for case in a.only.split(","):
             CASES[case](folder, programs, a.rounds)
 
-    return predict.measure("far", work)
+    return predict.in_folder("far", work)
 
 
 if __name__ == "__main__":

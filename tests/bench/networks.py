@@ -113,7 +113,7 @@ def main():
             if words[0].startswith(a.only):
                 case(folder, *words, sides, a.rounds)
 
-    return predict.measure("networks", work)
+    return predict.in_folder("networks", work)
 
 
 if __name__ == "__main__":

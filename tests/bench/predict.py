@@ -110,7 +110,7 @@ def command(*words, **options):
                           stdin=subprocess.DEVNULL, **options).stdout
 
 
-def measure(name, work):
+def in_folder(name, work):
     """Print the environment, and call work(folder); the folder is temporary, and has a key of a job. Returns the exit
     code: 77 if this machine cannot do the work."""
     folder = tempfile.mkdtemp(prefix="collctl-bench.", dir=os.environ.get("TMPDIR", "/var/tmp"))
