@@ -13,7 +13,9 @@
 #define DEVICE_MOST  (64u << 20)  /* of a window that devices copy */
 #define DEVICE_PINS  (3u << 10)   /* of a window, that are pinned in the time of a task's start */
 #define WINDOW_LEAST 1024         /* if memory is short: each window costs a latency */
-#define FAR_LEAST    (256u << 10) /* of a window, if a link needs more streams than usual */
+#define FAR_LEAST    (256u << 10) /* of a window, if a link needs more streams than usual ... */
+#define SLOW_LEAST   (512u << 10) /* ... or is slow */
+#define SLOW_TIME    20e-3        /* s of a window there, of which three are under way */
 #define FAR_CONNS    512 /* connections of a rank there: half of the usual limit of descriptors */
 #define SOCKET_USUAL (2u << 20) /* of a connection: half of Linux's default tcp_wmem */
 
@@ -92,15 +94,26 @@ static uint64_t device_window(uint64_t bytes, bool shared, uint64_t tasks)
 	return most < least ? least : most;
 }
 
-/* The size of a window, if memory is not short: of a vector of @bytes. */
-static uint64_t near_window(uint64_t bytes, bool shared, uint64_t tasks)
+/* The size of a window, if memory is not short: of a vector of @bytes, at most @limit. */
+static uint64_t near_window(uint64_t bytes, bool shared, uint64_t tasks, uint64_t limit)
 {
 	uint64_t window = shared ? bytes / SHARED : WINDOW_BYTES;
 	if (tasks)
 		return device_window(bytes, shared, tasks);
 	if (window < SHARED_LEAST)
 		window = SHARED_LEAST;
-	return window > WINDOW_BYTES ? WINDOW_BYTES : window;
+	if (window > WINDOW_BYTES)
+		window = WINDOW_BYTES;
+	return window > limit ? limit : window;
+}
+
+uint64_t budget_link_window(double rate, double latency)
+{
+	const double least = rate * fmax(SLOW_TIME, latency);
+	uint64_t window = WINDOW_BYTES;
+	while (rate > 0 && window > SLOW_LEAST && (double)window / 2 >= least)
+		window /= 2;
+	return window;
 }
 
 /* ... of vectors of @bytes together, over a far link. */
@@ -123,12 +136,13 @@ static uint64_t windows_of(uint64_t bytes, uint64_t window)
 }
 
 uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, uint64_t tasks,
-                        const struct budget_far *far, const uint64_t *bytes, int n,
-                        uint32_t *windows)
+                        const struct budget_far *far, const uint64_t *bytes, const uint64_t *most,
+                        int n, uint32_t *windows)
 {
 	uint64_t total = 0, all = 0;
 	for (int i = 0; i < n; i++) {
-		total += windows_of(bytes[i], near_window(bytes[i], shared, tasks));
+		const uint64_t limit = most ? most[i] : UINT64_MAX;
+		total += windows_of(bytes[i], near_window(bytes[i], shared, tasks, limit));
 		all += bytes[i];
 	}
 	if (!streams)
@@ -138,8 +152,10 @@ uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, uint64_t
 		room = WINDOW_LEAST;
 	total = 0;
 	for (int i = 0; i < n; i++) {
-		uint64_t w = windows_of(bytes[i], far ? far_window(far, streams, all)
-		                                      : near_window(bytes[i], shared, tasks));
+		const uint64_t limit = most ? most[i] : UINT64_MAX;
+		uint64_t w =
+		        windows_of(bytes[i], far ? far_window(far, streams, all)
+		                                 : near_window(bytes[i], shared, tasks, limit));
 		if (bytes[i] / w > room)
 			w = bytes[i] / room + 1;
 		windows[i] = w > UINT32_MAX ? UINT32_MAX : (uint32_t)w;

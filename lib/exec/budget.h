@@ -52,6 +52,12 @@ uint32_t budget_piece(uint64_t memory, int size, uint32_t streams);
 #define BUDGET_STREAMS     3  /* streams: one window is read, one moves, one is written */
 #define BUDGET_FAR_STREAMS 16 /* the most, to fill a far link */
 
+/* The most bytes of a window between near hosts whose slowest link carries @rate bytes/s (0: not
+ * known), and whose messages take @latency seconds for all rounds: a power of 2 from 512 KiB, which
+ * takes 20 ms or the latency. The bytes of larger windows wait in queues of the slow
+ * link, where they are dropped, and what depends on them waits as long. */
+uint64_t budget_link_window(double rate, double latency);
+
 /* How far apart the hosts are, in bytes. */
 struct budget_far {
 	uint64_t bdp; /* on the way, that fill the longest link: bandwidth times delay; 0: near */
@@ -72,13 +78,15 @@ uint32_t budget_far_streams(const struct budget_far *, uint64_t memory, int size
  * number of streams. @bytes[n]: the buffer size of each vector as one window (exec_footprint).
  * @shared: the windows are in memory that ranks share. @streams: the requested number; 0:
  * automatic. A window is so large that it fits the processor's cache; smaller if memory is short,
- * or for a short vector in shared memory. There is more than one stream only if windows can
- * overlap. @tasks: BUDGET_TASKS, if devices copy the windows; those of long vectors are so large
- * that a task has 512 KiB, but at most 64 MiB; 0: no devices. @far: NULL, or budget_far_streams is
- * not 0: each of @streams has a window as long as the data allow, which then fills its connections.
+ * for a short vector in shared memory, or if it takes long on a slow link: @most[n], the most bytes
+ * of a window of each vector there (budget_link_window), NULL: no limit. There is more than one
+ * stream only if windows can overlap. @tasks: BUDGET_TASKS, if devices copy the windows; those of
+ * long vectors are so large that a task has 512 KiB, but at most 64 MiB; 0: no devices. @far: NULL,
+ * or budget_far_streams is not 0: each of @streams has a window as long as the data allow, which
+ * then fills its connections.
  */
 uint32_t budget_windows(uint64_t memory, uint64_t streams, bool shared, uint64_t tasks,
-                        const struct budget_far *far, const uint64_t *bytes, int n,
-                        uint32_t *windows);
+                        const struct budget_far *far, const uint64_t *bytes, const uint64_t *most,
+                        int n, uint32_t *windows);
 
 #endif

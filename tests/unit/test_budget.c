@@ -18,7 +18,7 @@ TEST(windows_fit_the_memory)
 		for (uint64_t asked = 0; asked < 5; asked++) {
 			uint32_t windows[5];
 			uint32_t streams = budget_windows(memories[m], asked, false, 0, NULL, bytes,
-			                                  5, windows);
+			                                  NULL, 5, windows);
 			assert_true(streams >= 1 && (!asked || streams <= asked));
 			for (int i = 0; i < 5; i++) {
 				uint64_t of_all = bytes[i] / windows[i] * streams;
@@ -34,12 +34,12 @@ TEST(streams_need_windows)
 {
 	const uint64_t small[] = {1000}, large[] = {64 * MIB};
 	uint32_t windows[1];
-	assert_int_equal(budget_windows(256 * MIB, 0, false, 0, NULL, small, 1, windows), 1);
+	assert_int_equal(budget_windows(256 * MIB, 0, false, 0, NULL, small, NULL, 1, windows), 1);
 	assert_int_equal(windows[0], 1);
-	assert_int_equal(budget_windows(256 * MIB, 8, false, 0, NULL, small, 1, windows), 1);
-	assert_true(budget_windows(256 * MIB, 0, false, 0, NULL, large, 1, windows) > 1);
+	assert_int_equal(budget_windows(256 * MIB, 8, false, 0, NULL, small, NULL, 1, windows), 1);
+	assert_true(budget_windows(256 * MIB, 0, false, 0, NULL, large, NULL, 1, windows) > 1);
 	assert_true(windows[0] > 1);
-	assert_int_equal(budget_windows(256 * MIB, 2, false, 0, NULL, large, 1, windows), 2);
+	assert_int_equal(budget_windows(256 * MIB, 2, false, 0, NULL, large, NULL, 1, windows), 2);
 }
 
 /* In shared memory a short vector has more windows, a long one as many as elsewhere. */
@@ -47,8 +47,8 @@ TEST(shared_windows_are_small)
 {
 	const uint64_t bytes[] = {128 * MIB, 4096 * MIB, 1000};
 	uint32_t shared[3], own[3];
-	budget_windows(1024 * MIB, 0, true, 0, NULL, bytes, 3, shared);
-	budget_windows(1024 * MIB, 0, false, 0, NULL, bytes, 3, own);
+	budget_windows(1024 * MIB, 0, true, 0, NULL, bytes, NULL, 3, shared);
+	budget_windows(1024 * MIB, 0, false, 0, NULL, bytes, NULL, 3, own);
 	assert_true(shared[0] > own[0]);
 	assert_int_equal(shared[1], own[1]);
 	assert_int_equal(shared[2], 1);
@@ -75,7 +75,7 @@ TEST(windows_of_devices_have_large_tasks)
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		uint32_t windows;
 		assert_int_equal(budget_windows(cases[i].memory, 0, cases[i].shared, cases[i].tasks,
-		                                NULL, &cases[i].bytes, 1, &windows),
+		                                NULL, &cases[i].bytes, NULL, 1, &windows),
 		                 BUDGET_STREAMS);
 		assert_in_range(cases[i].bytes / windows, cases[i].least, cases[i].most);
 	}
@@ -134,9 +134,31 @@ TEST(windows_fill_a_far_link)
 		const struct budget_far far = {cases[i].bdp, cases[i].socket};
 		uint32_t windows[1];
 		assert_int_equal(budget_windows(UINT64_C(1) << 40, cases[i].streams, false, 0, &far,
-		                                &cases[i].bytes, 1, windows),
+		                                &cases[i].bytes, NULL, 1, windows),
 		                 cases[i].of);
 		assert_int_equal(windows[0], cases[i].windows);
+	}
+}
+
+/* A slow link gets small windows: of a time, not less than the latency of the rounds. */
+TEST(windows_of_a_slow_link_take_a_time)
+{
+	static const struct {
+		double rate, latency;
+		uint64_t window;
+	} cases[] = {
+	        {0, 0, 4 * MIB}, /* not known */
+	        {1e9, 1e-4, 4 * MIB}, {1.2e8, 1e-4, 4 * MIB}, {5e7, 1e-4, MIB},
+	        {5e6, 1e-4, MIB / 2}, {1, 0, MIB / 2},        {5e6, 0.3, 2 * MIB},
+	        {5e6, 10, 4 * MIB},
+	};
+	const uint64_t bytes = 64 * MIB;
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		const uint64_t most = budget_link_window(cases[i].rate, cases[i].latency);
+		uint32_t windows;
+		assert_int_equal(most, cases[i].window);
+		budget_windows(256 * MIB, 0, false, 0, NULL, &bytes, &most, 1, &windows);
+		assert_int_equal(bytes / windows, most);
 	}
 }
 
@@ -175,7 +197,7 @@ TEST(devices_leave_a_third)
 	assert_int_equal(budget_with_devices(96 * MIB, 96 * MIB - 3, 10 * MIB), 1);
 	assert_int_equal(budget_with_devices(16 * MIB, 16 * MIB, 10 * MIB), 0);
 	assert_int_equal(budget_with_devices(16 * MIB, UINT64_MAX, 10 * MIB), 0);
-	assert_int_equal(budget_windows(0, 0, false, 0, NULL, bytes, 1, windows), 1);
+	assert_int_equal(budget_windows(0, 0, false, 0, NULL, bytes, NULL, 1, windows), 1);
 	assert_true(bytes[0] / windows[0] >= 512 && bytes[0] / windows[0] <= 1024);
 }
 
