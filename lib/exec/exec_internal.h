@@ -58,6 +58,8 @@ struct lane {
 	uint8_t carry[ELEMENT_MAX]; /* ncarry bytes of an element that has not fully arrived and is
 	                               to be added */
 	size_t ncarry;
+	uint8_t ahead; /* if has_ahead: the first byte of the stream, read before its step */
+	bool has_ahead;
 	bool starved; /* the last turn ended because the connection had no data */
 	/* the end of the lane */
 	uint8_t trailer[TRAILER];

@@ -109,6 +109,36 @@ static int send_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 
 /* ---- receiving ---- */
 
+static ssize_t read_lane(struct lane *l, uint8_t *buf, size_t n, struct err *err)
+{
+	if (!l->has_ahead || n == 0)
+		return conn_read(l->conn, buf, n, err);
+	l->has_ahead = false;
+	*buf = l->ahead;
+	return 1;
+}
+
+/* A sender that loses the connection before it hears that it is admitted dials again, but nobody
+ * answers: this rank has all its lanes. The schedule may not read from this one until others have
+ * moved, which wait for that sender. So try to read once the socket has ended. A byte that comes is
+ * the first of a stream that has an end. */
+static int check_in(struct lane *l, struct err *err)
+{
+	struct err why = {0};
+	if (!l->conn->hung_up || l->conn->ops->lending || l->has_ahead || l->total ||
+	    l->trailer_done)
+		return 0;
+	ssize_t got = conn_read(l->conn, &l->ahead, 1, &why);
+	l->has_ahead = got > 0;
+	if (got >= 0 || got == CONN_END) /* the reader of the trailer misses it */
+		return 0;
+	if (l->conn->cut || l->conn->alerted)
+		err_set(err, ERR_PEER_LOST, "the connection was closed");
+	else
+		err_set(err, why.code, "%s", why.text);
+	return blame(err, l->peer);
+}
+
 static int ended_early(const struct lane *l, struct err *err)
 {
 	err_set(err, ERR_INTEGRITY, "rank %d ended its stream before it sent all data", l->peer);
@@ -212,7 +242,7 @@ static int recv_step(struct exec *x, struct stream *s, struct lane *l, size_t *b
 		memcpy(buf, l->carry, l->ncarry);
 	exec_spend(x, SPENT_OTHER);
 	int64_t from = x->watch.lap;
-	ssize_t got = conn_read(l->conn, buf + l->ncarry, avail, err);
+	ssize_t got = read_lane(l, buf + l->ncarry, avail, err);
 	exec_spend_conn(x, l->conn);
 	if (got == CONN_END)
 		return ended_early(l, err);
@@ -270,8 +300,8 @@ static int end_in(struct lane *l, struct err *err)
 {
 	uint8_t want[TRAILER], extra;
 	if (l->trailer_done < TRAILER) {
-		ssize_t got = conn_read(l->conn, l->trailer + l->trailer_done,
-		                        TRAILER - l->trailer_done, err);
+		ssize_t got =
+		        read_lane(l, l->trailer + l->trailer_done, TRAILER - l->trailer_done, err);
 		if (got == CONN_END)
 			err_set(err, ERR_INTEGRITY, "rank %d's stream has no trailer", l->peer);
 		if (got < 0)
@@ -337,7 +367,7 @@ int exec_run_lane(struct exec *x, struct stream *s, struct lane *l, struct err *
 	l->starved = false;
 	if (l->ended)
 		return 0;
-	if (l->out && check_out(l, err) < 0)
+	if ((l->out ? check_out(l, err) : check_in(l, err)) < 0)
 		return -1;
 	if (l->conn->alerted) /* the data arrived corrupt, and the receiver reports it */
 		return 0;

@@ -108,6 +108,24 @@ void break_lane(void)
 	at(now + rng_scale(&insider.rng, US, 50 * MS), reset_lane, NULL, rng_next(&insider.rng));
 }
 
+static void reset_new_lane(void *a, uint64_t number)
+{
+	(void)a;
+	if (net_reset((int)number))
+		strikes(LANES);
+}
+
+/* After a short write of its answer the acceptor ends the connection, too: the dialler would wait
+ * too long. */
+void break_new_lane(int which)
+{
+	if (!job.breaks_early || has(SHORT_IO) || !has(LANES) || !job.lanes ||
+	    !rng_chance(&job.early, 500))
+		return;
+	job.lanes--;
+	at(now + rng_scale(&job.early, US, 100 * US), reset_new_lane, NULL, (uint64_t)which);
+}
+
 static void scan(void *a, uint64_t b)
 {
 	(void)a;

@@ -233,6 +233,8 @@ void job_simulate(uint64_t seed, struct verdict *v)
 	insider_begin();
 	insider.rng.s = job.rng.s ^ 0x6a09e667f3bcc909u;
 	job.fewer.s = job.rng.s ^ 0xbb67ae8584caa73bu;
+	job.early.s = job.rng.s ^ 0x3c6ef372fe94f82bu;
+	job.breaks_early = rng_chance(&job.early, 500);
 	net_begin();
 	disk_begin();
 	store_begin();

@@ -84,7 +84,8 @@ struct job {
 	int64_t grace;
 	unsigned absent; /* ranks that never start: bits */
 	unsigned came;   /* ranks whose parts are in the outputs, as these show: bits */
-	struct rng fewer;
+	struct rng fewer, early;
+	bool breaks_early; /* with LANES: lanes also break before data move */
 	int64_t deadline;
 	struct rng rng;
 };

@@ -417,6 +417,11 @@ static ssize_t transmit(struct end *e, const struct iovec *iov, size_t n)
 		t->opening_len += more;
 	}
 	send_segment(e, DATA, flat, take);
+	if (e == &t->ends[1] && !t->answered) {
+		t->answered = true;
+		if (is_lane(t) && !was_dialled_before(t))
+			break_new_lane(t->number);
+	}
 	if (take < all) {
 		e->wants_room = true; /* a short write for no reason gets its edge soon */
 		if (room_of(e))

@@ -53,7 +53,7 @@ struct talk {
 	struct talk *next;
 	uint8_t opening[OPENING];
 	size_t opening_len;
-	bool strange, repeated;
+	bool strange, repeated, answered;
 };
 
 struct sock {
@@ -87,6 +87,9 @@ void link_send_at(int64_t when, int from, int to, void (*fn)(void *a, uint64_t b
 /* ---- talks.c ---- */
 
 void talks_begin(void);
+/* Its opening, or the identity in its ClientHello, says that it is a lane, which has not ended. */
+bool is_lane(const struct talk *);
+bool was_dialled_before(const struct talk *);
 struct talk *talk_new(int from, int from_port, int to, int to_port);
 int free_port(void);
 void send_segment(struct end *, enum what, const void *data, size_t len);

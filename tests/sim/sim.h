@@ -179,11 +179,12 @@ void link_release(int from, int to);
 void link_send(int from, int to, void (*fn)(void *a, uint64_t b), void *a, uint64_t b);
 int64_t link_latency(int from, int to);
 int net_connections(void);
-int net_number_of(int fd);    /* of a connection of the current process; -1: it is none */
-void break_lane(void);        /* data move: if that is drawn (LANES) */
-void break_link(int fd);      /* of a rank that sends its vote: if that is drawn (BREAKS) */
-int net_lane(uint64_t which); /* the number of some lane that has not ended; -1: there is none */
-bool net_reset(int which);    /* a connection, by its number; false: it had ended */
+int net_number_of(int fd);      /* of a connection of the current process; -1: it is none */
+void break_lane(void);          /* data move: if that is drawn (LANES) */
+void break_new_lane(int which); /* its acceptor has answered, which the dialler may not hear */
+void break_link(int fd);        /* of a rank that sends its vote: if that is drawn (BREAKS) */
+int net_lane(uint64_t which);   /* the number of some lane that has not ended; -1: there is none */
+bool net_reset(int which);      /* a connection, by its number; false: it had ended */
 void net_scan(int which, bool garbage); /* a stranger connects to a listener */
 /* A stranger listens at its host: closes what connects, is silent, or talks. */
 enum stranger { STRANGER_NONE, STRANGER_CLOSES, STRANGER_SILENT, STRANGER_TALKS };

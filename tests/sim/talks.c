@@ -323,13 +323,21 @@ int net_number_of(int fd)
 	return -1;
 }
 
-/* Its opening, or the identity in its ClientHello, says that it is one. */
-static bool is_lane(const struct talk *t)
+bool is_lane(const struct talk *t)
 {
 	return !t->strange && !t->ends[0].dead && !t->ends[1].dead && t->ends[0].sock &&
 	       t->ends[1].sock &&
 	       (memmem(t->opening, t->opening_len, "CCTLLAN1", 8) ||
 	        memmem(t->opening, t->opening_len, "D1|", 3));
+}
+
+bool was_dialled_before(const struct talk *t)
+{
+	for (const struct talk *b = t->next; b; b = b->next)
+		if (b->opening_len == t->opening_len &&
+		    memcmp(b->opening, t->opening, t->opening_len) == 0)
+			return true;
+	return false;
 }
 
 int net_lane(uint64_t which)

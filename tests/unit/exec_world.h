@@ -85,6 +85,7 @@ struct timing {
 	bool stalls, files; /* files: each transfer on a thread */
 	bool lends, lies;   /* lanes lend, or do as if all were consumed at once */
 	size_t piece;       /* of coded lanes; 0: they are not coded */
+	bool hung_up;       /* the sockets of receiving lanes have ended: all bytes are there */
 	int repeats;        /* runs after the first, over lanes that stay open */
 	const struct memory_space *const *devices; /* [ndevices]; NULL: none. Rank r uses
 	                                              r mod (ndevices + 1) of them */
@@ -412,6 +413,7 @@ static inline struct conn *lane(void *ctx, int peer, bool out, int stream)
 			                 0);
 		pair[1] = tap_new(w, writer, true);
 		pair[0] = tap_new(w, reader, false);
+		pair[0]->conn.hung_up = w->t.hung_up;
 		if (w->fault && from == w->fault_from && to == w->fault_to && stream == 0) {
 			pair[w->fault == FAULT_EXTRA]->fault = w->fault;
 			pair[w->fault == FAULT_EXTRA]->at = w->fault_at;

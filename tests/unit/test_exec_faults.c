@@ -73,23 +73,85 @@ static void damage_everywhere(const struct list *l, enum lanes lanes_are)
 	assert_true(lanes >= size - 1);
 }
 
+static const struct list *small_job(const struct coll_algorithm *alg, int size)
+{
+	static struct list l;
+	uint64_t seed = 3;
+	l.n = 1;
+	l.windows[0] = 2;
+	l.parts[0] = (struct problem){
+	        .alg = alg, .dtype = DTYPE_F32, .op = REDUCE_SUM, .count = 11, .seed = 3};
+	problem_fill(&l.parts[0], &seed, size, 1);
+	return &l;
+}
+
 TEST(a_damaged_lane_is_noticed)
 {
 	for (size_t a = 0; a < coll_algorithms_len; a++) {
-		static struct list l;
-		uint64_t seed = 3;
-		l.n = 1;
-		l.windows[0] = 2;
-		l.parts[0] = (struct problem){.alg = coll_algorithms[a],
-		                              .dtype = DTYPE_F32,
-		                              .op = REDUCE_SUM,
-		                              .count = 11,
-		                              .seed = 3};
-		if (coll_algorithms[a]->kind == COLL_BARRIER)
+		const struct coll_algorithm *alg = coll_algorithms[a];
+		for (enum lanes k = PLAIN; alg->kind != COLL_BARRIER && k <= CODED; k++)
+			damage_everywhere(small_job(alg, serves(alg, 3) ? 3 : 4), k);
+	}
+}
+
+/* Rank @from has lost its lane to @to before it could begin: @to must blame it, whether or not its
+ * schedule can read from the lane. */
+static void must_notice_at_the_start(const struct list *l, const struct timing *t, int from, int to)
+{
+	static struct world w;
+	struct err err = {0};
+	int failed = -1, ret = 0;
+	world_init_list(&w, l, t);
+	w.fault = FAULT_RESET;
+	w.fault_from = from;
+	w.fault_to = to;
+	start(&w);
+	w.taps[from][to][0][0]->conn.hung_up = true;
+	for (int i = 0; ret >= 0 && i < PATIENCE; i++)
+		for (int r = 0; ret >= 0 && r < w.size; r++) {
+			if (r == from)
+				continue;
+			failed = r;
+			ret = exec_advance(w.exec[r], &err);
+		}
+	if (ret >= 0 || failed != to || err.code != ERR_PEER_LOST || err.rank != from)
+		fail_msg("reset from %d to %d: rank %d says %d, rank %d: %s: %s", from, to, failed,
+		         err.code, err.rank, err.text, describe(&w));
+	world_free(&w);
+}
+
+TEST(a_lane_that_was_lost_before_its_sender_began_is_noticed)
+{
+	const struct timing t = {.streams = 1, .capacity = 4096, .seed = 5};
+	for (size_t a = 0; a < coll_algorithms_len; a++) {
+		const struct coll_algorithm *alg = coll_algorithms[a];
+		const int size = serves(alg, 5) ? 5 : 4;
+		if (alg->kind == COLL_BARRIER)
 			continue;
-		problem_fill(&l.parts[0], &seed, serves(coll_algorithms[a], 3) ? 3 : 4, 1);
-		for (enum lanes k = PLAIN; k <= CODED; k++)
-			damage_everywhere(&l, k);
+		const struct list *l = small_job(alg, size);
+		for (int from = 0; from < size; from++)
+			for (int to = 0; to < size; to++)
+				if (from != to && lane_bytes(l, &t, from, to))
+					must_notice_at_the_start(l, &t, from, to);
+	}
+}
+
+/* A sender that has sent all ends its lanes while the others may not read from them yet. */
+TEST(a_lane_that_its_sender_has_ended_is_read_to_its_end)
+{
+	for (size_t a = 0; a < coll_algorithms_len; a++) {
+		const struct coll_algorithm *alg = coll_algorithms[a];
+		for (int coded = 0; alg->kind != COLL_BARRIER && coded < 2; coded++) {
+			static struct world w;
+			const struct timing t = {.streams = 2,
+			                         .capacity = 4096,
+			                         .seed = 5,
+			                         .hung_up = true,
+			                         .piece = coded ? 64 : 0};
+			world_init_list(&w, small_job(alg, serves(alg, 5) ? 5 : 4), &t);
+			run_world(&w);
+			world_free(&w);
+		}
 	}
 }
 
