@@ -124,19 +124,13 @@ static ssize_t read_lane(struct lane *l, uint8_t *buf, size_t n, struct err *err
  * the first of a stream that has an end. */
 static int check_in(struct lane *l, struct err *err)
 {
-	struct err why = {0};
 	if (!l->conn->hung_up || l->conn->ops->lending || l->has_ahead || l->total ||
 	    l->trailer_done)
 		return 0;
-	ssize_t got = conn_read(l->conn, &l->ahead, 1, &why);
+	ssize_t got = conn_read(l->conn, &l->ahead, 1, err);
 	l->has_ahead = got > 0;
-	if (got >= 0 || got == CONN_END) /* the reader of the trailer misses it */
-		return 0;
-	if (l->conn->cut || l->conn->alerted)
-		err_set(err, ERR_PEER_LOST, "the connection was closed");
-	else
-		err_set(err, why.code, "%s", why.text);
-	return blame(err, l->peer);
+	/* If the stream has ended, the reader of the trailer misses it. */
+	return got >= 0 || got == CONN_END ? 0 : blame(err, l->peer);
 }
 
 static int ended_early(const struct lane *l, struct err *err)
