@@ -216,24 +216,20 @@ uint64_t coll_memory(const struct coll *c)
 	return budget_with_devices(memory, devices_pinned_bytes(c->devices), coll_device_memory(c));
 }
 
-static int join(struct coll *c, struct err *err)
-{
-	if (job_enter(c->job, err) < 0)
-		return -1;
-	c->rank = job_rank(c->job);
-	return 0;
-}
-
 static void show_table(void *ctx, uint32_t page, struct buf *out)
 {
 	const struct coll *c = ctx;
 	tensor_table_show(c->table, page, out);
 }
 
-static int agree(struct coll *c, struct err *err)
+/* Send what this rank asks for. */
+static int offer(void *ctx, struct err *err)
 {
+	struct coll *c = ctx;
 	const struct coll_task *t = c->task;
-	bool mesh = c->size > 1 && t->meshes && t->meshes(c);
+	if (request_facts(c->request, &c->intent, err) < 0 || stage(c, t->offer, err) < 0)
+		return -1;
+	const bool mesh = c->size > 1 && t->meshes && t->meshes(c);
 	const struct job_callbacks callbacks = {.decide = t->decide,
 	                                        .details = t->terms,
 	                                        .table = c->table ? show_table : NULL,
@@ -243,8 +239,24 @@ static int agree(struct coll *c, struct err *err)
 	                                        .forms_anew = t->renew,
 	                                        .goes_back = t->goes_back && t->goes_back(c),
 	                                        .ctx = c};
-	if (job_agree(c->job, &c->intent, mesh, &callbacks, &c->plan, err) < 0 ||
-	    stage(c, t->adopt, err) < 0)
+	c->offered = true;
+	return job_offer(c->job, &c->intent, mesh, &callbacks, err);
+}
+
+/* An offer needs the number, the root, and the memory of devices. */
+static int join(struct coll *c, struct err *err)
+{
+	const bool early = c->rank >= 0 && c->size > 0 && !c->member.conf.present.finds_root &&
+	                   !c->request->devices.wanted;
+	if (job_enter(c->job, early ? offer : NULL, c, err) < 0)
+		return -1;
+	c->rank = job_rank(c->job);
+	return 0;
+}
+
+static int agree(struct coll *c, struct err *err)
+{
+	if (job_agree(c->job, &c->plan, err) < 0 || stage(c, c->task->adopt, err) < 0)
 		return -1;
 	if (c->plan.hosts > 1) {
 		c->link = coll_link(c);
@@ -306,8 +318,7 @@ static void note_start(const struct coll *c)
 /* From the offer to the commit, of the ranks that take part. c->phase says where it failed. */
 static int run_round(struct coll *c, struct err *err)
 {
-	if (request_facts(c->request, &c->intent, err) < 0 || stage(c, c->task->offer, err) < 0 ||
-	    agree(c, err) < 0)
+	if ((!c->offered && offer(c, err) < 0) || agree(c, err) < 0)
 		return -1;
 	if (c->request->dry_run)
 		return preview(c, err);
@@ -336,6 +347,7 @@ static void form_anew(struct coll *c)
 	c->task->renew(c);
 	tracing_release(c);
 	c->intent = (struct intent){0};
+	c->offered = false;
 	c->plan = (struct plan){0};
 	c->table = NULL;
 	c->times.seal = 0;

@@ -70,6 +70,7 @@ struct coll {
 	struct tracing *tracing; /* NULL: none */
 	int rank, size;          /* rank -1: unknown */
 	struct intent intent;
+	bool offered;               /* it has been sent */
 	struct tensor_table *table; /* which the ranks compare; NULL: none */
 	struct plan plan;
 	struct network_found link; /* coll_link, and the round trip to the coordinator, s; 0: not */

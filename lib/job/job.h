@@ -2,7 +2,7 @@
  * One rank's part in a job: join (find the other ranks), agree, connect, run, vote, commit. If one
  * rank fails, the job ends on all ranks with the same culprit.
  *
- *     job_open -> job_enter (the rank is known) -> job_agree (the plan is known)
+ *     job_open -> job_enter (the rank is known) -> job_offer -> job_agree (the plan is known)
  *       -> job_connect (the mesh is ready) -> ... job_turn ... -> job_vote -> job_finish ->
  *       job_close
  *
@@ -69,8 +69,14 @@ struct job;
 /* *conf is copied; what it points to must outlive the job. NULL: ERR_RESOURCE, ERR_USAGE, ... */
 struct job *job_open(const struct job_conf *, struct err *err);
 /* Join: find the coordinator, or become it. Returns when this rank's number is known and, with
- * conf.present.finds_root, the root. ERR_RENDEZVOUS: the ranks did not meet in time; ERR_AUTH. */
-int job_enter(struct job *, struct err *err);
+ * conf.present.finds_root, the root. ERR_RENDEZVOUS: the ranks did not meet in time; ERR_AUTH.
+ *
+ * @early, which may be NULL, calls job_offer. It is called, once at most, when this rank has a link
+ * to the coordinator and is not yet welcome: that saves a round trip. Its error is returned once
+ * the rank has joined. It is not called on the coordinator, nor without TLS, where whoever answers
+ * may be no coordinator. The number must be given, and the root must not be sought. */
+typedef int job_early_offer(void *ctx, struct err *err);
+int job_enter(struct job *, job_early_offer *early, void *ctx, struct err *err);
 int job_rank(const struct job *);        /* -1: not known yet */
 int job_root(const struct job *);        /* with conf.present.finds_root, after job_enter */
 int job_coordinator(const struct job *); /* its rank; -1: not known */
@@ -130,11 +136,13 @@ struct job_callbacks {
 	                    ranks, which then call job_await_moved */
 	void *ctx;
 };
-/* Agree: send the intent, and wait for the plan. @mesh: also listen for data connections, and set
- * in->data_addr. The callbacks are copied. plan->details and plan->host are valid until job_close.
- * ERR_DISAGREE, ERR_RENDEZVOUS. */
-int job_agree(struct job *, struct intent *in, bool mesh, const struct job_callbacks *,
-              struct plan *plan, struct err *err);
+/* Send the intent. @mesh: also listen for data connections, and set in->data_addr. The callbacks
+ * are copied; *in must stay valid until job_agree has returned. */
+int job_offer(struct job *, struct intent *in, bool mesh, const struct job_callbacks *,
+              struct err *err);
+/* Agree: wait for the plan, after job_offer. plan->details and plan->host are valid until
+ * job_close. ERR_DISAGREE, ERR_RENDEZVOUS. */
+int job_agree(struct job *, struct plan *plan, struct err *err);
 
 /* Connect to the peers @out[nout] to send to and @in[nin] to receive from, both ascending, by
  * @streams connections each, and wait until all are ready. Returns the mesh, which the job owns.
@@ -184,7 +192,7 @@ int job_reconnects(const struct job *); /* how often the job went back */
  *
  *     a call fails with *err          job_forms_anew: the job goes on without a rank
  *     give up all outputs, and free what uses the mesh
- *     job_form_anew                   then again from job_agree on, whose plan has other ranks
+ *     job_form_anew                   then again from job_offer on, whose plan has other ranks
  *
  * The old plan's memory is valid until then, and the mesh until job_agree returns.
  */

@@ -22,7 +22,7 @@
 enum job_state {
 	JOB_SEEKING,    /* no coordinator has accepted this rank */
 	JOB_JOINED,     /* WELCOME has come, or this rank is the coordinator; or ANEW has come */
-	JOB_AGREEING,   /* it has sent INTENT */
+	JOB_AGREEING,   /* it has sent INTENT, perhaps before WELCOME came */
 	JOB_RUNNING,    /* ROSTER has come */
 	JOB_VOTED,      /* it has sent VOTE */
 	JOB_COMMITTING, /* VERDICT has come: nothing stops the commit */
@@ -58,8 +58,13 @@ enum job_answer {
 struct job_join {
 	int64_t deadline;
 	enum job_answer answer;
-	struct err parting;   /* why the last link ended */
-	int64_t unwelcome_at; /* when a link ended without WELCOME or ABORT; 0: none did */
+	struct err parting;     /* why the last link ended */
+	int64_t unwelcome_at;   /* when a link ended without WELCOME or ABORT; 0: none did */
+	job_early_offer *early; /* not called yet; else NULL */
+	void *early_ctx;
+	struct err failed;     /* of that call */
+	struct intent *intent; /* offered; ROSTER has not come. Else NULL. By job_mesh.c */
+	bool mesh;             /* listens for data, likewise */
 };
 
 /* The message to the coordinator for whose answer this rank waits. */
@@ -223,6 +228,8 @@ int job_ask(struct job *, enum job_question question, uint8_t type, const struct
 void job_join_answered(struct job *, enum job_answer answer);
 void job_join_lost(struct job *, const struct err *err);
 
+/* Offer again, to another coordinator or over another link. */
+int job_offer_again(struct job *, struct err *err);
 /* Wait until this rank's number is known, and the root if the job needs one. */
 int job_await_rank(struct job *, struct err *);
 /* MOVED, BACK and AGAIN: as the take of job_messages.c. */

@@ -183,14 +183,15 @@ enum try {
 	TRY_HOPELESS, /* a cause that does not pass */
 };
 
-/* Wait for the WELCOME. TRY_NOBODY: closed without an answer, silent until @until, or, with a
- * store, the coordinator of another job; *err has the cause. */
+/* Wait for the WELCOME. TRY_HOPELESS: it arrived corrupt, after this rank's offer. TRY_NOBODY:
+ * closed without an answer, silent until @until, or, with a store, the coordinator of another job;
+ * *err has the cause. */
 static enum try await_welcome(struct job *j, int64_t until, struct err *err)
 {
-	while (j->state == JOB_SEEKING && ctl_open(&j->ctl)) {
+	bool over = false; /* an offer may have taken long: look at what has come meanwhile */
+	while (j->state == JOB_SEEKING && ctl_open(&j->ctl) && !over) {
 		int64_t end = j->join.answer == ANSWER_SOME ? j->join.deadline : until;
-		if (clock_ns() >= end)
-			break;
+		over = clock_ns() >= end;
 		if (loop_turn(&j->loop, end, err) < 0 || job_check_signal(j, err) < 0)
 			return TRY_NOBODY;
 	}
@@ -203,6 +204,13 @@ static enum try await_welcome(struct job *j, int64_t until, struct err *err)
 	if (j->state != JOB_SEEKING && !(misrouted && rendezvous_has_store(j->rendezvous)))
 		return TRY_ANSWERED;
 	job_move(j, JOB_SEEKING);
+	/* The coordinator counts a rank that has offered as lost. If it has sent an alert, it has
+	 * not read the HELLO: WELCOME comes before anything else is read. */
+	if (j->join.intent && !ctl_open(&j->ctl) && j->join.parting.code == ERR_INTEGRITY &&
+	    !j->ctl.alerted) {
+		err_set(err, ERR_INTEGRITY, "its answer arrived corrupt");
+		return TRY_HOPELESS;
+	}
 	if (misrouted)
 		err_set(err, ERR_AUTH, "it coordinates another job");
 	else if (ctl_open(&j->ctl))
@@ -237,6 +245,21 @@ static void send_present(struct job *j)
 	presence_encode(&j->conf.present, &b);
 	job_send(j, MSG_PRESENT, &b);
 	buf_release(&b);
+}
+
+/* Offer before WELCOME comes. If that fails, the rank joins nevertheless, so that all hear
+ * why. */
+static void offer(struct job *j)
+{
+	struct err *err = &j->join.failed;
+	job_early_offer *early = j->join.early;
+	if (err->code)
+		return;
+	if (j->join.intent)
+		job_offer_again(j, err);
+	else if (early)
+		early(j->join.early_ctx, err);
+	j->join.early = NULL;
 }
 
 /* Nothing that an earlier coordinator has said counts. */
@@ -282,6 +305,8 @@ static enum try say_hello(struct job *j, const struct addr *to, enum met *met, s
 		/* Without TLS any program may have accepted the connection; only a record that may
 		 * be stale is a reason for doubt. */
 		bool doubt = rendezvous_has_store(j->rendezvous) && !j->tls;
+		if (j->tls)
+			offer(j);
 		ret = await_welcome(j, doubt ? dial.until : j->join.deadline, err);
 		if (!j->tls)
 			*met = judge_answer(j);
@@ -312,7 +337,8 @@ static enum try try_join(struct job *j, const struct addr *to, enum met *met, st
 	struct err e = ERR_INIT;
 	char text[ADDR_TEXT], source[320], hint[192];
 	forget_last_try(j);
-	if (say_hello(j, to, met, &e) == TRY_ANSWERED)
+	const enum try try = say_hello(j, to, met, &e);
+	if (try == TRY_ANSWERED)
 		return TRY_ANSWERED;
 	ctl_end(&j->ctl); /* a coordinator that reads HELLO later frees the rank */
 	ctl_release(&j->ctl);
@@ -322,7 +348,7 @@ static enum try try_join(struct job *j, const struct addr *to, enum met *met, st
 	        rendezvous_source(j->rendezvous, source, sizeof source), e.text,
 	        e.code == ERR_AUTH ? name_hint(j, hint, sizeof hint) : "");
 	job_log(j, 2, "%s", why->text);
-	return may_pass(j, e.code) ? TRY_NOBODY : TRY_HOPELESS;
+	return try == TRY_NOBODY && may_pass(j, e.code) ? TRY_NOBODY : TRY_HOPELESS;
 }
 
 static void expired(void *ctx)
@@ -371,7 +397,8 @@ static bool seat_is_going(struct job *j)
 	/* A refusal of this rank alone; a disagreement that fails the job names a rank. */
 	bool refused = j->state == JOB_ABORTED && j->end.failure.code == ERR_DISAGREE &&
 	               j->end.failure.rank == ERR_RANK_SELF;
-	if (!refused || !j->join.unwelcome_at || clock_ns() - j->join.unwelcome_at > NS_PER_SEC)
+	if (!refused || j->join.failed.code || !j->join.unwelcome_at ||
+	    clock_ns() - j->join.unwelcome_at > NS_PER_SEC)
 		return false;
 	job_move(j, JOB_SEEKING);
 	j->end.failure = (struct err){0};
@@ -461,7 +488,7 @@ static enum step judge(struct job *j, struct search *s, const struct addr *at, s
 	struct err why = ERR_INIT;
 	enum met met = MET_NOTHING;
 	const enum try try = try_join(j, at, &met, &why);
-	if (try == TRY_ANSWERED && j->state == JOB_JOINED)
+	if (try == TRY_ANSWERED && j->state >= JOB_JOINED && !job_rules_of(j)->failed)
 		return STEP_JOINED;
 	if (try == TRY_ANSWERED && !seat_is_going(j)) {
 		job_check(j, err);
@@ -530,8 +557,11 @@ int job_await_rank(struct job *j, struct err *err)
 	return 0;
 }
 
-int job_enter(struct job *j, struct err *err)
+int job_enter(struct job *j, job_early_offer *early, void *ctx, struct err *err)
 {
+	j->join.early = early;
+	j->join.early_ctx = ctx;
+	j->join.failed = ERR_INIT;
 	if (job_take_signals(j, err) < 0)
 		return -1;
 	if (join(j, err) < 0 || job_await_rank(j, err) < 0) {
@@ -548,5 +578,7 @@ int job_enter(struct job *j, struct err *err)
 	else
 		job_log(j, 1, "coordinates the job as rank %d of %d", j->rank, j->size);
 	job_beat(j);
-	return 0;
+	if (j->join.failed.code)
+		*err = j->join.failed;
+	return j->join.failed.code ? -1 : 0;
 }

@@ -127,14 +127,11 @@ static void say_who_came(const struct job *j, const struct plan *plan)
 	        plan->hosts == 1 ? "" : "s", name_hosts(j, hosts, sizeof hosts));
 }
 
-int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_callbacks *callbacks,
-              struct plan *plan, struct err *err)
+static int send_intent(struct job *j, struct err *err)
 {
+	struct intent *in = j->join.intent;
 	struct buf b;
-	j->callbacks = *callbacks;
-	if (in->crowded)
-		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
-	if (mesh && j->links.data_fd < 0) {
+	if (j->join.mesh && j->links.data_fd < 0) {
 		if (listen_for_data(j, err) < 0)
 			return -1;
 		if (j->conf.settings->lanes != JOB_LANES_TCP)
@@ -148,6 +145,37 @@ int job_agree(struct job *j, struct intent *in, bool mesh, const struct job_call
 	job_move(j, JOB_AGREEING);
 	job_send(j, MSG_INTENT, &b);
 	buf_release(&b);
+	return 0;
+}
+
+int job_offer(struct job *j, struct intent *in, bool mesh, const struct job_callbacks *callbacks,
+              struct err *err)
+{
+	j->callbacks = *callbacks;
+	if (in->crowded)
+		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
+	j->join.intent = in;
+	j->join.mesh = mesh;
+	return send_intent(j, err);
+}
+
+static void stop_listening(struct job *j)
+{
+	if (j->links.data_fd >= 0)
+		close(j->links.data_fd);
+	if (j->links.lanes_fd >= 0)
+		close(j->links.lanes_fd);
+	j->links.data_fd = j->links.lanes_fd = -1;
+}
+
+int job_offer_again(struct job *j, struct err *err)
+{
+	stop_listening(j); /* the new link may have another local address */
+	return send_intent(j, err);
+}
+
+int job_agree(struct job *j, struct plan *plan, struct err *err)
+{
 	/* The coordinator enforces the deadline of the join; if it is silent a little longer, it is
 	 * lost. */
 	int64_t until = j->join.deadline + j->conf.settings->timeout;
@@ -345,10 +373,7 @@ void job_drop_links(struct job *j)
 void job_release_links(struct job *j)
 {
 	struct job_links *l = &j->links;
-	if (l->data_fd >= 0)
-		close(l->data_fd);
-	if (l->lanes_fd >= 0)
-		close(l->lanes_fd);
+	stop_listening(j);
 	free(l->near);
 	buf_release(&l->failed);
 }

@@ -105,6 +105,8 @@ static int take_welcome(struct job *j, struct view v, struct err *err)
 	if (strcmp(w.host, j->conf.present.host) != 0)
 		memcpy(j->said.coordinator_host, w.host, sizeof j->said.coordinator_host);
 	job_move(j, JOB_JOINED);
+	if (j->join.intent)
+		job_move(j, JOB_AGREEING);
 	return 0;
 }
 
@@ -140,6 +142,7 @@ static int take_roster(struct job *j, struct view v, struct err *err)
 	j->said.plan.host = j->places.host;
 	j->said.plan.hosts = j->places.hosts;
 	memcpy(j->back.session, j->said.plan.session, sizeof j->back.session);
+	j->join.intent = NULL;
 	job_move(j, JOB_RUNNING);
 	return 0;
 }

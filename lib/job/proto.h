@@ -21,7 +21,7 @@
 #include "lib/net/gate.h"
 #include "lib/net/mesh.h"
 
-#define PROTO_VERSION     14
+#define PROTO_VERSION     15
 #define PROTO_RANK_AUTO   UINT32_MAX
 #define PROTO_MAX_INPUTS  (1u << 20) /* local inputs of a rank */
 #define PROTO_MAX_STREAMS 64

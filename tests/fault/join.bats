@@ -47,6 +47,28 @@ by_hostfile() { # R [OPTIONS...]
 	check_out sum 2
 }
 
+@test "2: another job, by hostfile, and no input: the rank says that it is another job" {
+	make_hostfile hosts 2
+	rm in.1.npy
+	by_hostfile 0 -j right
+	by_hostfile 1 -j wrong
+	wait_ranks
+	assert_rank 1 6 job
+	[[ $(<1.err) != *in.1.npy* ]]
+	assert_rank 0 5
+	assert_no_output
+}
+
+@test "36: a rank without its input joins, so that all say why: 3" {
+	make_hostfile hosts 3
+	rm in.1.npy
+	for r in 0 1 2; do by_hostfile "$r"; done
+	wait_ranks
+	assert_ranks 3 3
+	for r in 0 1 2; do assert_rank "$r" 3 'rank 1: in.1.npy: cannot open'; done
+	assert_no_output
+}
+
 @test "2: another job, by hostfile: 6, a text of its own" {
 	make_hostfile hosts 2
 	by_hostfile 0 -j right

@@ -216,7 +216,7 @@ static int take_part(struct job *j, unsigned rounds, bool clock, bool table, boo
 	struct buf b;
 	memset(&in, 0, sizeof in);
 	intent_add(&in, "dtype", "f32");
-	if (job_agree(j, &in, false, &callbacks, &plan, err) < 0)
+	if (job_offer(j, &in, false, &callbacks, err) < 0 || job_agree(j, &plan, err) < 0)
 		return -1;
 	CHECK(j->size > 0 && j->rank >= 0 && plan.windows && plan.streams);
 	CHECK(job_ranks_here(j) >= 1 && job_local_index(j) < j->size);

@@ -84,12 +84,12 @@ static int take_part(struct rank *r, struct job_progress *p, struct err *err)
 	const struct job_callbacks callbacks = {.table = show, .noun = "tensor", .ctx = r};
 	struct intent in = {0};
 	struct plan plan;
-	if (job_enter(r->job, err) < 0)
+	if (job_enter(r->job, NULL, NULL, err) < 0)
 		return -1;
 	snprintf(in.subject, sizeof in.subject, "%d.safetensors", r->rank);
 	intent_add(&in, "tensors", r->rank == ODD && r->what == ANOTHER_SHAPE ? "77" : "33");
 	snprintf(in.table, sizeof in.table, "tensors");
-	if (job_agree(r->job, &in, false, &callbacks, &plan, err) < 0)
+	if (job_offer(r->job, &in, false, &callbacks, err) < 0 || job_agree(r->job, &plan, err) < 0)
 		return -1;
 	if (r->what == ANOTHER_PACE && run(r, p, err) < 0)
 		return -1;
