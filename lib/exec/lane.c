@@ -337,8 +337,10 @@ static int pause_lane(struct lane *l, struct err *err)
 static int check_out(struct lane *l, struct err *err)
 {
 	uint8_t byte;
+	if (!l->conn->readable)
+		return 0;
 	struct err why = {0};
-	ssize_t got = l->conn->readable ? conn_read(l->conn, &byte, 1, &why) : 0;
+	ssize_t got = conn_read(l->conn, &byte, 1, &why);
 	if (got == 0)
 		return 0;
 	if (got > 0)
