@@ -11,8 +11,10 @@ medians. Four ranks unless the case says otherwise.
   memory  collectives in memory (`collctl bench`, mpi_coll.c) against Open MPI over TCP, and memory
           lanes against its shared memory.
   start   the barrier of many ranks.
-  links   hosts as network namespaces with a link of 1 Gbit/s each (tc tbf): the run phase of an
-          allreduce by `auto`, TLS, over 2S(N-1)/N at the link's rate. Needs root and iproute2.
+  links   hosts as network namespaces with a link of 1 Gbit/s each, and of 100 Mbit/s (tc tbf): the
+          run phase of an allreduce by `auto`, TLS, over 2S(N-1)/N at the link's rate, which is given
+          as --link-rate. All hosts run on this machine's processors: at 1 Gbit/s these, not the
+          links, may be the limit. Needs root and iproute2.
 
 The files are in the folder (TMPDIR, else /var/tmp), those of 1 GiB in /dev/shm where it has room.
 """
@@ -34,6 +36,10 @@ import predict
 from bench import COLLCTL, ROOT
 
 KIB4, MIB, MIB64, GIB = 4 << 10, 1 << 20, 64 << 20, 1 << 30
+LINKS = {  # Mbit/s: ranks a host, bytes, the most that the figure may be
+    1000: ((1, 128 << 20, 1.06), (1, 32 << 20, 1.15), (4, 32 << 20, 1.15)),
+    100: ((1, 32 << 20, 1.06), (4, 32 << 20, 1.15)),
+}
 WAYS = {"memory lanes": ("--lanes", "memory"),
         "plain TCP": ("--lanes", "tcp", "--insecure"),
         "TLS": ("--lanes", "tcp")}
@@ -123,13 +129,14 @@ def start(folder):
         print("  " + "  ".join(rows[-1]), flush=True)
 
 
-def linked(net, folder, each, nbytes):
+def linked(net, folder, each, nbytes, mbit):
     """The run phase, in seconds, of an allreduce on every host of @net with @each ranks."""
     size = net.size * each
     with open(f"{folder}/hosts", "w", encoding="utf8") as f:
         f.writelines(f"{net.address(r // each)}\n" for r in range(size))
     started = [net.start(r // each, COLLCTL, "allreduce", f"in.{r}.npy", "-o", f"out.{r}.npy", "-r", str(r),
-                         "-H", "hosts", "--json", "--no-sync", "--secret-file", "key", cwd=folder)
+                         "-H", "hosts", "--json", "--no-sync", "--secret-file", "key", "--link-rate", f"{mbit}Mbit",
+                         cwd=folder)
                for r in range(size)]
     said = [p.communicate(timeout=predict.LIMIT) for p in started]
     for p, (_, err) in zip(started, said):
@@ -138,20 +145,20 @@ def linked(net, folder, each, nbytes):
     return max(json.loads(out)["seconds"]["run"] for out, _ in said)
 
 
-def links(folder, rounds, only):
+def links(folder, rounds, only, mbit):
     net = predict.Net(4)
     try:
         net.open()
-        net.shape(1000)
-        subprocess.run([COLLCTL, "keygen", f"{folder}/key"], check=True, capture_output=True)
-        for each, nbytes, most in ((1, 128 << 20, 1.06), (1, 32 << 20, 1.15), (4, 32 << 20, 1.15)):
-            name = f"links: 4 hosts x {each}, {bench.text(nbytes)}, TLS / bound"
+        net.shape(mbit)
+        subprocess.run([COLLCTL, "keygen", f"{folder}/key", "--force"], check=True, capture_output=True)
+        for each, nbytes, most in LINKS[mbit]:
+            name = f"links: 4 hosts x {each}, {mbit} Mbit/s, {bench.text(nbytes)}, TLS / bound"
             if only not in name:
                 continue
             for r in range(4 * each):
                 np.save(f"{folder}/in.{r}.npy", np.full(nbytes // 4, r, np.float32))
-            took = statistics.median(linked(net, folder, each, nbytes) for _ in range(rounds))
-            row(name, took, 2 * nbytes * 3 / 4 / 125e6, most)
+            took = statistics.median(linked(net, folder, each, nbytes, mbit) for _ in range(rounds))
+            row(name, took, 2 * nbytes * 3 / 4 / (mbit * 125e3), most)
     except predict.Unavailable as e:
         print(f"  links: skipped: {e}")
     finally:
@@ -188,7 +195,8 @@ def main():
         collectives(f"{folder}/mpi_coll", a.rounds, a.only)
         if a.only in "start":
             start(folder)
-        links(folder, a.rounds, a.only)
+        for mbit in LINKS:
+            links(folder, a.rounds, a.only, mbit)
     finally:
         shutil.rmtree(folder)
         shutil.rmtree(large, ignore_errors=True)
