@@ -24,6 +24,7 @@ machine *make(void)
 	machine *made = new machine();
 	made->late = (int64_t)standin_setting("COLLCTL_STANDIN_DELAY", 0) * 1000;
 	made->dice = seed();
+	made->direct = standin_setting("COLLCTL_STANDIN_DIRECT", 0);
 	return made;
 }
 
@@ -91,7 +92,7 @@ void use(region *r, int change)
 {
 	const bool was = r->users > 0;
 	r->users += change;
-	if (r->device != HOST && was != (r->users > 0) &&
+	if (r->device != HOST && !m.direct && was != (r->users > 0) &&
 	    mprotect(r->p, room_of(r->bytes, r->device),
 	             was ? PROT_NONE : PROT_READ | PROT_WRITE) != 0)
 		abort();
@@ -243,6 +244,18 @@ static void end_turn(cudaStream_t s, uint64_t serial)
 	m.ended.notify_all();
 }
 
+static void do_operation(Lock &lock, cudaStream_t s, operation &o)
+{
+	s->busy = true;
+	begin_turn(lock, s, o.serial);
+	if (o.step)
+		o.step(lock);
+	else
+		run(lock, s, o);
+	end_turn(s, o.serial);
+	s->busy = false;
+}
+
 static void stream_main(cudaStream_t s)
 {
 	Lock lock(m.lock);
@@ -253,14 +266,7 @@ static void stream_main(cudaStream_t s)
 			break;
 		operation o = std::move(s->queue.front());
 		s->queue.pop_front();
-		s->busy = true;
-		begin_turn(lock, s, o.serial);
-		if (o.step)
-			o.step(lock);
-		else
-			run(lock, s, o);
-		end_turn(s, o.serial);
-		s->busy = false;
+		do_operation(lock, s, o);
 	}
 	if (!s->orphan)
 		return;
@@ -271,12 +277,16 @@ static void stream_main(cudaStream_t s)
 /* ---- what a stream is given ---- */
 
 /* A stream's thread begins with its first operation; signals are for the program's own threads. */
-static void queue(cudaStream_t s, operation &&o)
+static void queue(Lock &lock, cudaStream_t s, operation &&o)
 {
 	o.serial = ++m.serial;
 	m.pending[o.serial] = {s->device, o.uses};
 	if (s->connection)
 		m.devices[s->device].connections[s->connection].push_back(o.serial);
+	if (m.direct && !o.waits && !s->busy && s->queue.empty()) {
+		do_operation(lock, s, o);
+		return;
+	}
 	s->queue.push_back(std::move(o));
 	if (!s->thread) {
 		sigset_t all, before;
@@ -288,17 +298,18 @@ static void queue(cudaStream_t s, operation &&o)
 	s->more.notify_all();
 }
 
-void queue_step(cudaStream_t s, std::function<void(Lock &)> step)
+void queue_step(Lock &lock, cudaStream_t s, bool waits, std::function<void(Lock &)> step)
 {
 	const uint64_t late =
 	        is_odd() && is_odd() ? draw((uint64_t)m.late) * s->slow / QUARTERS : 0;
 	operation o = {};
-	o.step = [=](Lock &lock) {
+	o.step = [=](Lock &held) {
 		if (late)
-			rest(lock, s, now() + (int64_t)late);
-		step(lock);
+			rest(held, s, now() + (int64_t)late);
+		step(held);
 	};
-	queue(s, std::move(o));
+	o.waits = waits;
+	queue(lock, s, std::move(o));
 }
 
 /* The order of the parts, and the pauses, which together are @late at most. */
@@ -315,7 +326,7 @@ static void shuffle(operation &o, uint64_t late)
 	o.stops = (unsigned)draw(o.parts);
 }
 
-cudaError_t queue_work(cudaStream_t s, operation &&o, bool counts)
+cudaError_t queue_work(Lock &lock, cudaStream_t s, operation &&o, bool counts)
 {
 	if (!is_fine(s->device))
 		return m.devices[s->device].error;
@@ -325,16 +336,16 @@ cudaError_t queue_work(cudaStream_t s, operation &&o, bool counts)
 	for (const void *p : o.uses)
 		o.is_region.push_back(region_of(p) != NULL);
 	shuffle(o, 2 * (uint64_t)m.late * s->slow / QUARTERS);
-	queue(s, std::move(o));
+	queue(lock, s, std::move(o));
 	return cudaSuccess;
 }
 
-std::shared_ptr<mark> mark_end(cudaStream_t s)
+std::shared_ptr<mark> mark_end(Lock &lock, cudaStream_t s)
 {
 	auto end = std::make_shared<mark>();
 	end->device = s->device;
 	m.marks.insert(end.get());
-	queue_step(s, [=](Lock &) {
+	queue_step(lock, s, false, [=](Lock &) {
 		end->reached = is_fine(s->device);
 		m.marks.erase(end.get());
 		end->changed.notify_all();
@@ -356,15 +367,15 @@ static bool waits_for_ever(void)
 	return how && strcmp(how, ",hang") == 0;
 }
 
-void follow(cudaStream_t s, std::shared_ptr<mark> waited)
+void follow(Lock &lock, cudaStream_t s, std::shared_ptr<mark> waited)
 {
 	if (!waited || waited->reached)
 		return;
-	queue_step(s, [=](Lock &lock) {
+	queue_step(lock, s, true, [=](Lock &held) {
 		while (!waited->reached && is_fine(waited->device) && is_fine(s->device))
-			waited->changed.wait(lock);
+			waited->changed.wait(held);
 		if (!waited->reached && is_fine(s->device) && waits_for_ever())
-			hang(lock, s);
+			hang(held, s);
 	});
 }
 

@@ -63,6 +63,8 @@ struct operation {
 	size_t bytes;                   /* that occupy the device's copies in @direction */
 	enum direction direction;
 
+	bool waits; /* for another stream */
+
 	/* Filled when it is queued. */
 	uint64_t serial;
 	unsigned stops; /* the part before which it fails or hangs */
@@ -110,6 +112,8 @@ struct machine {
 	                 in the order of the threads */
 	unsigned long long begun, allocations;
 	bool kernels_meet;
+	bool direct; /* what a stream without other work is given is done in the call, and memory
+	                stays open */
 };
 
 extern machine &m;
@@ -128,16 +132,16 @@ bool inside(const void *p, size_t bytes, int device);
 /* Open the region for an operation, or close it: @change is 1 or -1. */
 void use(region *r, int change);
 
-/* Queue a step of the stream. */
-void queue_step(cudaStream_t s, std::function<void(Lock &)> step);
+/* Queue a step of the stream; @waits: it may wait for another stream. */
+void queue_step(Lock &, cudaStream_t s, bool waits, std::function<void(Lock &)> step);
 /* Queue a copy or a kernel; @counts: for COLLCTL_STANDIN_FAIL and HANG. */
-cudaError_t queue_work(cudaStream_t s, operation &&o, bool counts);
+cudaError_t queue_work(Lock &, cudaStream_t s, operation &&o, bool counts);
 /* The end of what the stream has been given. */
-std::shared_ptr<mark> mark_end(cudaStream_t s);
+std::shared_ptr<mark> mark_end(Lock &, cudaStream_t s);
 /* Wait until the mark is reached, or its device has failed. */
 void await_mark(Lock &, mark &);
 /* Make @s wait for the mark, if it is one. */
-void follow(cudaStream_t s, std::shared_ptr<mark> mark);
+void follow(Lock &, cudaStream_t s, std::shared_ptr<mark> mark);
 
 /* Wait until all is done that has been queued on the device (HOST: on any), unless it fails. */
 void await_device(Lock &, int device);

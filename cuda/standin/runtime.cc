@@ -21,6 +21,9 @@
  * does not
  * - COLLCTL_STANDIN_DELAY=US,SEED: each copy and kernel takes up to US microseconds longer, on a
  *   slow stream twice that
+ * - COLLCTL_STANDIN_DIRECT=1: for measurements. What a stream without other work is given is done
+ * in the call, by the thread of the caller, and the memory of devices stays open: then copies and
+ *   kernels cost what they cost the processor, and no changes of threads and page tables
  * - COLLCTL_STANDIN_RATE=BYTES: bytes a second that a device copies in each direction to and from
  *   host memory (default: not limited)
  * - COLLCTL_STANDIN_MEMORY=BYTES: memory of each device (default 1 GiB)
@@ -123,10 +126,10 @@ cudaError_t copy(void *dst, const void *src, size_t bytes, int to, int from, cud
 	o.uses = {dst, src};
 	o.bytes = to == HOST || from == HOST ? bytes : 0;
 	o.direction = to == HOST ? TO_HOST : TO_DEVICE;
-	const cudaError_t error = queue_work(s, std::move(o), true);
+	const cudaError_t error = queue_work(lock, s, std::move(o), true);
 	if (error != cudaSuccess || !pageable || !is_odd())
 		return error;
-	await_mark(lock, *mark_end(s));
+	await_mark(lock, *mark_end(lock, s));
 	return failure(s->device);
 }
 
@@ -164,7 +167,7 @@ cudaError_t allocate(void **p, size_t bytes, int device)
 		(void)madvise(q, room, MADV_HUGEPAGE);
 	if (is_strict()) /* not all: pages that exist make each operation slower */
 		memset(q, GARBAGE, bytes < GARBAGE_MOST ? bytes : GARBAGE_MOST);
-	if (device != HOST && mprotect(q, room, PROT_NONE) != 0)
+	if (device != HOST && !m.direct && mprotect(q, room, PROT_NONE) != 0)
 		abort();
 	if (device != HOST)
 		m.devices[device].used += bytes;
@@ -231,7 +234,7 @@ cudaError_t standin_launch(cudaStream_t stream, std::function<void()> work)
 	operation o = {};
 	o.work = [=](unsigned, unsigned) { work(); };
 	o.parts = 1;
-	return queue_work(stream, std::move(o), true);
+	return queue_work(lock, stream, std::move(o), true);
 }
 
 void standin_kernels_meet(bool meet)
@@ -456,7 +459,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	cudaStream_t s = stream == cudaStreamPerThread ? own[current] : stream;
 	const int device = s ? s->device : current;
 	if (s)
-		await_mark(lock, *mark_end(s));
+		await_mark(lock, *mark_end(lock, s));
 	if (s && s == own[device]) {
 		own[device] = NULL;
 		stream_end(lock, s);
@@ -489,7 +492,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 		return result(cudaErrorInvalidValue);
 	if (cudaError_t error = failure(stream->device))
 		return result(error);
-	event->recorded = mark_end(stream);
+	event->recorded = mark_end(lock, stream);
 	return cudaSuccess;
 }
 
@@ -498,7 +501,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
 	Lock lock(m.lock);
 	if (cudaError_t error = failure(stream->device))
 		return result(error);
-	follow(stream, event->recorded);
+	follow(lock, stream, event->recorded);
 	return cudaSuccess;
 }
 
@@ -539,7 +542,7 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
 	};
 	o.parts = parts_of(bytes);
 	o.uses = {p};
-	return result(queue_work(counts ? stream : own[current], std::move(o), counts));
+	return result(queue_work(lock, counts ? stream : own[current], std::move(o), counts));
 }
 
 cudaError_t cudaMemcpyAsync(void *dst, const void *src, size_t bytes, enum cudaMemcpyKind kind,
@@ -593,6 +596,6 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void
 			k->run(copy.data(), thread, n);
 	};
 	o.parts = is_strict() ? (unsigned)n : 1;
-	return result(queue_work(stream, std::move(o), true));
+	return result(queue_work(lock, stream, std::move(o), true));
 }
 }
