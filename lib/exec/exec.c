@@ -316,6 +316,7 @@ static void stream_release(struct exec *x, struct stream *s)
 	free(s->progress);
 	free(s->pending);
 	free(s->bufs);
+	free(s->stage_at);
 	free(s->owner);
 	free(s->first_waiting);
 	free(s->waiting);

@@ -118,6 +118,7 @@ struct stream {
 	uint8_t **bufs;
 	struct stream_memory *memory; /* [1 + ndevices]: the buffers, by sched_buf.place */
 	struct stream_memory stage;   /* in host memory: for file data of buffers on devices */
+	size_t *stage_at; /* per buffer: where the stage has its data; SIZE_MAX: nowhere */
 	struct lane *lanes;
 	uint32_t *lane_steps; /* the steps of the lanes, lane by lane */
 	struct owner *owner;  /* per step */

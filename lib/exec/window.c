@@ -161,13 +161,48 @@ static int reserve(const struct memory_space *space, const struct stream *s,
 	return m->p ? 0 : -1;
 }
 
-/* Each file step whose buffer is in device memory has a stage in host memory. */
+/* Does file job @k write an output from a buffer of which another output is written? */
+static bool is_further_output(const struct stream *s, uint32_t k)
+{
+	const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
+	return step->op == SCHED_WRITE && step->dst.buf >= (uint32_t)s->window.args.devices;
+}
+
+/*
+ * File data of buffers in device memory pass through a stage in host memory, which has a place for
+ * each of these buffers. An element is there while a file step uses it in the buffer, so the steps
+ * of the inputs and of an output never use it at once. Several outputs from one buffer do: those
+ * after the first have places of their own.
+ */
 static int place_stages(struct stream *s, struct err *err)
 {
-	size_t total = 0;
-	for (uint32_t k = 0; k < s->njobs; k++)
-		total += is_far(s, k) ? stage_bytes(s, k) : 0;
-	return reserve(s->exec->spaces[0], s, &s->stage, total, err);
+	size_t total = 0, further = 0;
+	for (uint32_t b = 0; b < s->sched->nbufs; b++)
+		s->stage_at[b] = SIZE_MAX;
+	for (uint32_t k = 0; k < s->njobs; k++) {
+		const uint32_t b = file_span(&s->sched->steps[s->job_steps[k]]).buf;
+		if (!is_far(s, k) || is_further_output(s, k)) {
+			further += is_far(s, k) ? stage_bytes(s, k) : 0;
+		} else if (s->stage_at[b] == SIZE_MAX) {
+			s->stage_at[b] = total;
+			total += buffer_bytes(s, b);
+		}
+	}
+	if (reserve(s->exec->spaces[0], s, &s->stage, total + further, err) < 0)
+		return -1;
+	for (uint32_t k = 0; k < s->njobs; k++) {
+		const struct sched_span span = file_span(&s->sched->steps[s->job_steps[k]]);
+		if (!is_far(s, k)) {
+			s->jobs[k].buf = at(s, span);
+		} else if (is_further_output(s, k)) {
+			s->jobs[k].buf = s->stage.p + total;
+			total += stage_bytes(s, k);
+		} else {
+			s->jobs[k].buf =
+			        s->stage.p + s->stage_at[span.buf] + span.off * s->vector->esize;
+		}
+	}
+	return 0;
 }
 
 static int place_buffers(struct stream *s, struct err *err)
@@ -201,10 +236,11 @@ static int grow(struct stream *s, struct err *err)
 		void **array;
 		size_t bytes;
 	} arrays[] = {
-	        ARRAY(progress, n),  ARRAY(lane_steps, n),    ARRAY(owner, n),
-	        ARRAY(todo, n),      ARRAY(first_waiting, n), ARRAY(waiting, deps),
-	        ARRAY(in_todo, n),   ARRAY(jobs, n),          ARRAY(job_steps, n),
-	        ARRAY(open_jobs, n), ARRAY(bufs, nbufs),      ARRAY(pending, n),
+	        ARRAY(progress, n),     ARRAY(lane_steps, n),    ARRAY(owner, n),
+	        ARRAY(todo, n),         ARRAY(first_waiting, n), ARRAY(waiting, deps),
+	        ARRAY(in_todo, n),      ARRAY(jobs, n),          ARRAY(job_steps, n),
+	        ARRAY(open_jobs, n),    ARRAY(bufs, nbufs),      ARRAY(pending, n),
+	        ARRAY(stage_at, nbufs),
 	};
 #undef ARRAY
 	for (size_t k = 0; k < sizeof arrays / sizeof *arrays; k++) {
@@ -294,7 +330,6 @@ static void list_waiting(struct stream *s)
 
 static void submit_jobs(struct exec *x, struct stream *s)
 {
-	uint8_t *stage = s->stage.p;
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
 		struct fileio_job *job = &s->jobs[k];
@@ -308,8 +343,6 @@ static void submit_jobs(struct exec *x, struct stream *s)
 		job->stream = (uint16_t)stream_number(x, s);
 		job->esize = s->vector->esize;
 		job->input = job->write ? 0 : (int)file.buf;
-		job->buf = is_far(s, k) ? stage : at(s, file_span(step));
-		stage += is_far(s, k) ? stage_bytes(s, k) : 0;
 		job->map = job->write ? &s->out : &s->in;
 		job->pos = file.off;
 		job->limit = job->write ? 0 : exec_limit(s, s->job_steps[k]);
