@@ -1,13 +1,18 @@
 #!/usr/bin/env python3
 """--device cuda against --device cpu: the same allreduce of the same files by the ranks of one host.
 
-  tests/bench/device_ratio.py [--plugin FILE] [--mib 64,1024] [--ranks 2,4] [--devices 1,3] [--rounds 5]
+  tests/bench/device_ratio.py [--plugin FILE] [--mib 64,1024] [--ranks 2,4] [--devices 1,3] [--rounds 5] [--threads]
 
-With D devices each rank has D inputs, one on each device; all ranks read the same files. Over the stand-in without
-delays a copy to or from a device is one by the processor, and so is a fold. The target is at most twice the time of
---device cpu, of the run phase and of the whole command. "CPU" is the time of all processors, which other programs
-disturb less. All runs alternate, A B A B ..., after a round that is not counted and whose results are compared;
-medians. Inputs are in the page cache, outputs are not synced. Exit code 77 as that of gpu.py, whose functions it uses.
+With D devices each rank has D inputs on both sides; all ranks read the same files. Over the stand-in without delays a
+copy to or from a device is one by the processor, and so is a fold. The thread of the rank makes it in the call
+(COLLCTL_STANDIN_DIRECT): changes of threads and page tables, with which the tests' stand-in copies, are no cost of a
+device. --threads measures them, too. The target is at most twice the time of --device cpu, of the run phase and of the
+whole command. "CPU" is the time of all processors, which other programs disturb least.
+
+All runs alternate, A B A B ..., after a round that is not counted and whose results are compared; medians. All files lie
+in /dev/shm, if it has room: a disk would make both sides wait. All free memory is touched before, and no command finds
+an old output. The commands go before other programs if the system lets them (nice). Exit code 77 as that of gpu.py,
+whose functions it uses.
 """
 
 import argparse
@@ -15,6 +20,7 @@ import filecmp
 import json
 import os
 import resource
+import shutil
 import statistics
 import sys
 import tempfile
@@ -22,6 +28,22 @@ import tempfile
 import gpu
 
 MOST = 2.0
+MEMORY = "/dev/shm"
+
+
+def first_in_line():
+    try:
+        os.nice(-20)
+    except PermissionError:
+        pass
+
+
+def folder_for(a):
+    """Where the files lie: of both sides, with as much again for what else is in memory."""
+    need = (max(a.devices) + 2 * max(a.ranks)) * max(a.mib) << 20
+    if a.folder or not os.path.isdir(MEMORY) or shutil.disk_usage(MEMORY).free < 2 * need:
+        return a.folder
+    return MEMORY
 
 
 def spent():
@@ -64,7 +86,8 @@ def main():
     p.add_argument("--ranks", type=numbers, default=[2, 4])
     p.add_argument("--devices", type=numbers, default=[1, 3])
     p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--folder", help="for the files (default: the one for temporary files)")
+    p.add_argument("--threads", action="store_true", help="the stand-in's streams are threads")
+    p.add_argument("--folder", help="for the files (default: /dev/shm, else the one for temporary files)")
     a = p.parse_args()
     if not gpu.np:
         print(f"skipped: {sys.executable} has no numpy")
@@ -72,13 +95,17 @@ def main():
     for v in list(os.environ):
         if v.startswith("COLLCTL"):
             del os.environ[v]
-    os.environ.update(COLLCTL_PLUGIN_PATH=os.path.abspath(a.plugin), COLLCTL_STANDIN_DEVICES=str(max(a.devices)))
+    os.environ.update(COLLCTL_PLUGIN_PATH=os.path.abspath(a.plugin), COLLCTL_STANDIN_DEVICES=str(max(a.devices)),
+                      COLLCTL_STANDIN_DIRECT=str(int(not a.threads)))
     if json.loads(gpu.run([gpu.COLLCTL, "version", "--json"], gpu.ROOT)[1])["gpu_plugin"]["devices"] < max(a.devices):
         print(f"skipped: {a.plugin} has fewer than {max(a.devices)} devices")
         sys.exit(gpu.SKIPPED)
+    import bench # it needs numpy
+    bench.touch_memory()
+    first_in_line()
     print("  MiB ranks devices     cpu: command  run   CPU    cuda: command  run   CPU    ratio: command  run   CPU")
     for mib in a.mib:
-        with tempfile.TemporaryDirectory(prefix="collctl-bench.", dir=a.folder) as folder:
+        with tempfile.TemporaryDirectory(prefix="collctl-bench.", dir=folder_for(a)) as folder:
             for k in range(max(a.devices)):
                 gpu.np.save(f"{folder}/in.{k}.npy", gpu.np.full((mib << 20) // 4, k + 1, gpu.np.float32))
             for ranks in a.ranks:
