@@ -248,6 +248,7 @@ static int list_vectors(struct collective *c, struct err *err)
 		        .windows = v->windows,
 		};
 		t->vectors[i].args.devices = devices_count(c->life->devices);
+		t->vectors[i].args.unlinked = devices_are_unlinked(c->life->devices);
 	}
 	return 0;
 }

@@ -639,6 +639,11 @@ const char *devices_path(const struct devices *d)
 	return d->plugin->path(d->gpu);
 }
 
+bool devices_are_unlinked(const struct devices *d)
+{
+	return d && d->path != GPU_PATH_NCCL && strcmp(devices_path(d), "host") == 0;
+}
+
 void devices_share(struct devices *d, struct arena *arena)
 {
 	d->arena = arena;

@@ -63,6 +63,9 @@ uint64_t devices_pinned_bytes(const struct devices *);
 /* How they reach each other's memory, as gpu_plugin.path: "nccl", "peer", "host" or "".
  * Constant. */
 const char *devices_path(const struct devices *);
+/* Do they reach each other's memory only through host memory? Not if NCCL was asked for. NULL:
+ * false. */
+bool devices_are_unlinked(const struct devices *);
 /* The NUMA node that is near all devices; -1: none is known. NULL: -1. */
 int devices_node(const struct devices *);
 /* The state of NCCL, as gpu_plugin.nccl. */

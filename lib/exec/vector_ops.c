@@ -108,8 +108,9 @@ static bool alike(const struct coll_args *a, const struct coll_args *b)
 {
 	return a->rank == b->rank && a->size == b->size && a->root == b->root &&
 	       a->ninputs == b->ninputs && a->joint == b->joint && a->noutputs == b->noutputs &&
-	       a->devices == b->devices && !a->recv_off == !b->recv_off && a->base == b->base &&
-	       a->steps == b->steps && a->esize == b->esize;
+	       a->devices == b->devices && a->unlinked == b->unlinked &&
+	       !a->recv_off == !b->recv_off && a->base == b->base && a->steps == b->steps &&
+	       a->esize == b->esize;
 }
 
 bool window_set(struct window *w, const struct exec_vector *p, uint32_t k)

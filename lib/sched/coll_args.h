@@ -41,10 +41,14 @@ struct coll_args {
 	const uint32_t *joint;
 	int noutputs; /* output files; 0: the output stays in its buffer */
 	/* The number of devices of the rank; ranks may differ in it. 0: all buffers are in host
-	 * memory. Else input i is in the memory of device i mod devices, and output i, too. The
+	 * memory. Else input i is in the memory of device i mod devices, and output i, too (but see
+	 * unlinked). The
 	 * algorithm still runs in host memory: sched_build adds a fold of the inputs on device 0,
 	 * and copies between device and host memory. */
 	int devices;
+	/* The devices have no access to each other's memory: all inputs are in that of device 0, so
+	 * that none goes through host memory to be folded. */
+	bool unlinked;
 	const uint64_t *
 	        off; /* off[size+1], off[0] = 0: block j is elements [off[j], off[j+1]). In an
 	                alltoall, block j is the part of this rank's input that is sent to rank j */

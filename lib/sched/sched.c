@@ -18,6 +18,7 @@ struct sched_builder {
 	int ninputs;                /* as the emitter sees them */
 	uint32_t first;             /* buffer of the emitter's input 0 */
 	bool shared;                /* the emitter's input 0 and its output share a buffer */
+	uint32_t output;            /* lifted: the buffer of output 0, on device 0 */
 	uint64_t in_base, out_base; /* offsets of their elements 0 in that buffer */
 	struct sched_span work;     /* buf SCHED_NONE: not used yet */
 	VEC(struct sched_step) steps;
@@ -211,7 +212,7 @@ static struct sched_span input_at(const struct sched_builder *b, int i, uint64_t
 static struct sched_span folded_at(const struct sched_builder *b, uint64_t off)
 {
 	if (b->shared)
-		return (struct sched_span){(uint32_t)b->s->ninputs, b->in_base + off};
+		return (struct sched_span){b->output, b->in_base + off};
 	return (struct sched_span){0, off};
 }
 
@@ -222,8 +223,7 @@ static struct sched_span output_at(const struct sched_builder *b, int i, uint64_
 
 	if (k)
 		return (struct sched_span){(uint32_t)b->s->ninputs + k, off};
-	return b->s->lifted ? (struct sched_span){(uint32_t)b->s->ninputs, b->out_base + off}
-	                    : sched_out(b, off);
+	return b->s->lifted ? (struct sched_span){b->output, b->out_base + off} : sched_out(b, off);
 }
 
 /* The turns of the emitter's input (@first) or output; one if copies do not overlap other steps. */
@@ -266,6 +266,15 @@ static void add_reads(struct sched_builder *b, size_t emitted)
 	free(t);
 }
 
+/* From where the elements of @t are copied to devices other than 0: those that have no access to
+ * its memory take them from host memory, if they are there. */
+static struct sched_span nearest_output(const struct sched_builder *b, const struct turn *t)
+{
+	const bool in_host = b->s->lifted && (t->when || !b->shared);
+
+	return in_host && b->args->unlinked ? sched_out(b, t->lo) : output_at(b, 0, t->lo);
+}
+
 /* Add one WRITE per output and turn, in the order in which elements are complete. With devices,
  * copy them there first, unless they are there because the emitter left them unchanged. */
 static void add_writes(struct sched_builder *b, size_t emitted)
@@ -282,7 +291,7 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 		if (b->s->lifted && (t[k].when || !b->shared))
 			sched_copy(b, output_at(b, 0, lo), sched_out(b, lo), len, 0);
 		for (int i = 1; i < b->s->noutputs && i < b->args->devices; i++)
-			sched_copy(b, output_at(b, i, lo), output_at(b, 0, lo), len, 0);
+			sched_copy(b, output_at(b, i, lo), nearest_output(b, &t[k]), len, 0);
 		for (int i = 0; i < b->s->noutputs; i++)
 			add(b, SCHED_WRITE, -1, (struct sched_span){(uint32_t)i, lo},
 			    output_at(b, i, lo), len, 0);
@@ -346,17 +355,22 @@ enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
-/* Add the buffers of @ninputs inputs and of the outputs, in one buffer if they are @shared. They
- * are on @devices devices; 0: in host memory. */
+/* Add the buffers of @ninputs inputs and of the outputs, in one buffer if they are @shared: that of
+ * the output, or the first of several inputs, which are folded into it. They are on @devices
+ * devices; 0: in host memory. */
 static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devices)
 {
 	const uint64_t longer = b->nin > b->nout ? b->nin : b->nout;
+	const bool several = shared && ninputs > 1;
 	const unsigned first = devices ? 1 : 0;
+	const int spread = b->args->unlinked ? 1 : devices;
 
 	for (int i = 0; i < ninputs; i++)
-		add_buf(b, SCHED_DATA, devices ? first + (unsigned)(i % devices) : 0,
-		        shared && ninputs == 1 ? 0 : b->nin);
-	add_buf(b, SCHED_DATA, first, shared ? longer : b->nout);
+		add_buf(b, SCHED_DATA, devices ? first + (unsigned)(i % spread) : 0,
+		        several && i == 0        ? longer
+		        : shared && ninputs == 1 ? 0
+		                                 : b->nin);
+	add_buf(b, SCHED_DATA, first, several ? 0 : shared ? longer : b->nout);
 	for (int i = 1; i < b->s->noutputs && i < devices; i++)
 		add_buf(b, SCHED_DATA, first + (unsigned)i, b->nout);
 }
@@ -380,6 +394,7 @@ static void lay_out(struct sched_builder *b)
 	}
 	if (b->args->devices)
 		add_bufs(b, b->s->ninputs, b->shared, b->args->devices);
+	b->output = b->shared && b->s->ninputs > 1 ? 0 : (uint32_t)b->s->ninputs;
 	if (lifts)
 		b->first = b->s->lifted = b->s->nbufs;
 	if (lifts || !b->args->devices)

@@ -103,11 +103,31 @@ setup() {
 	assert_equal "$stderr" 'collctl: --algorithm cuda_ring needs --device cuda'
 	run -0 collctl plan allreduce -n 3 --count 99 --device cuda:0,1,2 --verify # an input on each
 	assert_line --regexp 'read +gpu2.in2'
-	assert_line --regexp 'local-reduce +gpu0.out.* <- all inputs'
+	assert_line --regexp 'local-reduce +gpu0.in0.* <- all inputs'
 	run -0 collctl plan allreduce -n 3 --count 99 --device cuda:0,1,2 --compare
 	assert_output --partial 'simulated with 3 devices a rank; the formula leaves devices out'
 	COLLCTL_DEVICE=cpu run -2 --separate-stderr collctl plan broadcast -n 3 -a cuda_broadcast_one_to_all
 	assert_equal "$stderr" 'collctl: --algorithm cuda_broadcast_one_to_all needs --device cuda'
+}
+
+@test "an output for each input, of fewer and more than devices, whether they access each other's memory or not" {
+	local peers k n r inputs outputs
+	make_shards 6 i32 30001
+	for n in 1 2 3 5; do
+		inputs=('in.{rank}.npy' in.2.npy in.3.npy in.4.npy in.5.npy)
+		collctl run -n 2 -- allreduce --no-sync --insecure "${inputs[@]:0:n}" -o 'want.{rank}.npy'
+		for peers in 0 1; do
+			outputs=()
+			for k in $(seq "$n"); do outputs+=(-o "out.{rank}.$k.npy"); done
+			COLLCTL_STANDIN_PEERS=$peers collctl run -n 2 -- allreduce --no-sync --insecure --device cuda:0,1,2 --streams 2 \
+				"${inputs[@]:0:n}" "${outputs[@]}"
+			for r in 0 1; do
+				for k in $(seq "$n"); do cmp "want.$r.npy" "out.$r.$k.npy"; done
+			done
+			rm out.*
+		done
+		rm want.*
+	done
 }
 
 # bats test_tags=smoke

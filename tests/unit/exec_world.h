@@ -588,6 +588,7 @@ static inline struct exec_vector asked_of(const struct part_files *f, int r)
 	                                    .joint = reduce_is_joint(f->p->op) ? one : NULL,
 	                                    .off = nothing};
 	args.devices = r % (f->world->t.ndevices + 1);
+	args.unlinked = r % 4 > 1;
 	return (struct exec_vector){
 	        .algorithm = f->p->alg,
 	        .args = args,

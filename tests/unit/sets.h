@@ -140,6 +140,7 @@ static inline void set_init(struct set *t, const struct coll_algorithm *alg, con
 		a->rank = r;
 		a->ninputs = sh->ninputs ? sh->ninputs : 1 + r % 3;
 		a->devices = sh->devices < 0 ? r % 3 : sh->devices;
+		a->unlinked = r % 2;
 		if (sh->counts) {
 			uint64_t *off = &t->offs[2 * n * (size_t)r];
 

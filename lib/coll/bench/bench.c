@@ -440,6 +440,7 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 	};
 	vector.args.noutputs = v->checking ? 1 : 0;
 	vector.args.devices = devices_count(b->life->devices);
+	vector.args.unlinked = devices_are_unlinked(b->life->devices);
 	const struct exec_vector notice = barrier_vector(b);
 	struct drive d = drive_of(b, &vector), barrier = drive_of(b, &notice);
 	const bool waits = timed && b->head.barrier;

@@ -188,11 +188,13 @@ S(RESOURCES, "lanes", 0, "WAY", CHOICE, settings.lanes, FOR_MOVES | FOR_BENCH,
   .def = "auto", .choices = "auto|tcp|memory")
 S(RESOURCES, "device", 0, "cpu|cuda[:LIST]", DEVICE, devices, FOR_MOVES | FOR_BENCH | FOR_PLAN,
   "memory of inputs and outputs: that of the host (cpu); that of the listed GPUs, input i on "
-  "the i-th (cuda:0,1); that of one GPU, chosen by the rank's number on its host (cuda)",
+  "the i-th if they reach each other's memory (cuda:0,1); that of one GPU, chosen by the rank's "
+  "number on its host (cuda)",
   .def = "cpu", .have = AT(have_devices), .once = true)
 S(RESOURCES, "device-path", 0, "PATH", CHOICE, device_path, FOR_MOVES | FOR_BENCH,
-  "how a rank's GPUs reach each other's memory: by direct access (peer); by copies through the "
-  "host (host); by direct access if all GPUs have it, else by copies (auto); by NCCL, whose "
+  "how a rank's GPUs reach each other's memory: by direct access (peer); through the host, so that "
+  "the first GPU has all inputs (host); by direct access if all GPUs have it, else as host (auto); "
+  "by NCCL, whose "
   "order of addition may change the last bits of sums of floats (nccl)",
   .def = "auto", .choices = GPU_PATHS)
 S(RESOURCES, "device-memory", 0, "SIZE", SIZE, device_memory, FOR_MOVES,
