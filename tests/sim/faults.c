@@ -347,13 +347,23 @@ void set_unbounded_faults(void)
 	}
 }
 
-/* An insider that only speaks can keep the others for ever: it ends some time after all else must
- * have. Who has not voted by then was kept by it. */
+/* Does @p wait for a MOVED that the insider withholds? An honest coordinator sends its own once it
+ * has those of all ranks. */
+static bool awaits_insider(const struct proc *p)
+{
+	return p->moved && !p->all_moved && (insider.coordinates || !insider.proc->moved);
+}
+
+/* An insider that only speaks can keep the others for ever, if it withholds its MOVED, its VOTE or
+ * its DONE, or a coordinator its MOVED or its VERDICT: it ends some time after all else must have.
+ */
 static void end_insider(void *a, uint64_t b)
 {
 	(void)a, (void)b;
-	for (int r = 0; r < job.size; r++)
-		job.procs[r]->kept = job.procs[r]->state == PROC_RUNS;
+	for (int r = 0; r < job.size; r++) {
+		struct proc *p = job.procs[r];
+		p->kept = p->state == PROC_RUNS && !p->voted && !awaits_insider(p);
+	}
 	proc_kill(insider.proc, 128 + SIGKILL);
 }
 

@@ -492,6 +492,13 @@ static void hear(uint8_t type, const void *body, size_t len)
 	nheard++;
 }
 
+/* The product's own message. */
+static void send_own(struct ctl *c, uint8_t type, const struct buf *body)
+{
+	current->moved |= type == MSG_MOVED;
+	__real_ctl_send(c, type, body);
+}
+
 static void send_changed(struct ctl *c, uint8_t type, const struct buf *body)
 {
 	struct buf b;
@@ -516,7 +523,7 @@ void __wrap_ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 	const bool mute = acts() && type == insider.mute && chance(500);
 	const bool now_ = acts() && ++insider.sent == insider.once;
 	if (!mute && !now_ && (!acts() || !chance(insider.alters))) {
-		__real_ctl_send(c, type, body);
+		send_own(c, type, body);
 		return;
 	}
 	const uint64_t how = mute ? 0 : now_ ? 5 + below(2) : below(7);
@@ -526,8 +533,8 @@ void __wrap_ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 	case 0: /* nothing */
 		return;
 	case 1:
-		__real_ctl_send(c, type, body);
-		__real_ctl_send(c, type, body);
+		send_own(c, type, body);
+		send_own(c, type, body);
 		return;
 	case 2:
 		__real_ctl_send(c, some_type(), body);
@@ -540,10 +547,10 @@ void __wrap_ctl_send(struct ctl *c, uint8_t type, const struct buf *body)
 		return;
 	case 5:
 		say(c, 1);
-		__real_ctl_send(c, type, body);
+		send_own(c, type, body);
 		return;
 	default:
-		__real_ctl_send(c, type, body);
+		send_own(c, type, body);
 		say(c, 1);
 		return;
 	}
@@ -596,8 +603,8 @@ struct coord *__wrap_coord_open(const struct coord_conf *conf, int fd, struct er
 void __wrap_coord_receive(struct coord *c, uint8_t type, struct view body)
 {
 	hear(type, body.p, view_left(&body));
-	if (type == MSG_VOTE)
-		current->voted = true;
+	current->voted |= type == MSG_VOTE;
+	current->moved |= type == MSG_MOVED;
 	__real_coord_receive(c, type, body);
 }
 
@@ -609,6 +616,9 @@ void __wrap_job_handle_message(void *job, uint8_t type, struct view body)
 		current->misled = "a VERDICT came before its vote";
 	/* Nothing stops the commit, or what comes after an ABORT. */
 	current->decided |= type == MSG_VERDICT || type == MSG_ABORT;
+	current->all_moved |= type == MSG_MOVED;
+	if (type == MSG_BACK || type == MSG_AGAIN || type == MSG_ROSTER) /* another session */
+		current->moved = current->all_moved = false;
 	if (type == MSG_WELCOME && welcome_decode(&w, body, &ignored) == 0) {
 		if (current->number >= 0 && w.rank != current->number && !current->decided)
 			current->misled = "a WELCOME changed its number";

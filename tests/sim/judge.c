@@ -295,8 +295,11 @@ static bool judge_honest(struct verdict *v, int r, uint64_t *sum)
 		complain(v, "rank %d: ended with %d although %s", r, p->code, p->misled);
 	if ((zero || p->named_at) && !p->voted)
 		complain(v, "rank %d: committed without its vote", r);
-	if (p->kept && !p->voted && only_insider())
-		complain(v, "rank %d: is kept by the insider, and has not voted", r);
+	if (p->kept && only_insider())
+		complain(v,
+		         "rank %d: is kept by the insider, and has not voted nor waits for its "
+		         "MOVED",
+		         r);
 	return zero || p->named_at;
 }
 

@@ -103,10 +103,12 @@ struct proc {
 	int64_t named_at; /* its output got its name; 0: no */
 	/* What it has said and was told (insider.c). */
 	int given, number;  /* its rank: by its command line, by WELCOME; -1: none */
+	bool moved;         /* it has sent its MOVED, in this session */
+	bool all_moved;     /* and was told that all have */
 	bool voted;         /* it has sent its VOTE */
 	bool decided;       /* it was told the VERDICT, or an ABORT */
 	const char *misled; /* a message after which it must not commit; NULL: none */
-	bool kept;          /* it had not ended when the insider did */
+	bool kept;          /* the insider has held it up before its vote, and may not */
 };
 
 struct task;
