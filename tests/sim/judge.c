@@ -296,10 +296,7 @@ static bool judge_honest(struct verdict *v, int r, uint64_t *sum)
 	if ((zero || p->named_at) && !p->voted)
 		complain(v, "rank %d: committed without its vote", r);
 	if (p->kept && only_insider())
-		complain(v,
-		         "rank %d: is kept by the insider, and has not voted nor waits for its "
-		         "MOVED",
-		         r);
+		complain(v, "rank %d: is kept before its vote, but not by the insider's MOVED", r);
 	return zero || p->named_at;
 }
 
