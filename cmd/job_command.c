@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cmd/options/request.h"
@@ -13,6 +12,7 @@
 #include "cmd/text/result.h"
 #include "lib/base/clock.h"
 #include "lib/base/io.h"
+#include "lib/data/dataset/dataset.h"
 
 /* ---- notes ---- */
 
@@ -235,14 +235,12 @@ static int check_retry(const struct one_job *j, struct err *err)
 	const char *option = s->secret_fd >= 0             ? "--secret-fd"
 	                     : s->tls_key_password_fd >= 0 ? "--tls-key-password-fd"
 	                                                   : NULL;
-	struct stat st;
 	if (option)
 		return err_set(err, ERR_USAGE,
 		               "--retry: %s can be read only once; use a file or the environment",
 		               option);
 	for (int i = 1; i < j->argc; i++)
-		if (strcmp(j->argv[i], "-") == 0 ||
-		    (stat(j->argv[i], &st) == 0 && S_ISFIFO(st.st_mode)))
+		if (dataset_is_pipe(j->argv[i]))
 			return err_set(err, ERR_USAGE,
 			               "--retry: the input %s can be read only once; use a file",
 			               j->argv[i]);

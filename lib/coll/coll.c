@@ -243,11 +243,20 @@ static int offer(void *ctx, struct err *err)
 	return job_offer(c->job, &c->intent, mesh, &callbacks, err);
 }
 
-/* An offer needs the number, the root, and the memory of devices. */
+static bool reads_a_pipe(const struct coll_request *r)
+{
+	for (int i = 0; i < r->ninputs; i++)
+		if (dataset_is_pipe(r->inputs[i]))
+			return true;
+	return r->origin && dataset_is_pipe(r->origin);
+}
+
+/* An offer needs the number, the root, and the memory of devices. One that waits for the writer of
+ * a pipe is made once this rank has joined, and hears of the end of the job. */
 static int join(struct coll *c, struct err *err)
 {
 	const bool early = c->rank >= 0 && c->size > 0 && !c->member.conf.present.finds_root &&
-	                   !c->request->devices.wanted;
+	                   !c->request->devices.wanted && !reads_a_pipe(c->request);
 	if (job_enter(c->job, early ? offer : NULL, c, err) < 0)
 		return -1;
 	c->rank = job_rank(c->job);

@@ -73,7 +73,8 @@ struct job *job_open(const struct job_conf *, struct err *err);
  *
  * @early, which may be NULL, calls job_offer. It is called, once at most, when this rank has a link
  * to the coordinator and is not yet welcome: that saves a round trip. Its error is returned once
- * the rank has joined. It is not called on the coordinator, nor without TLS, where whoever answers
+ * the rank has joined. If that coordinator goes, the same intent is sent to the next one, also if
+ * this rank becomes it. It is not called on the coordinator, nor without TLS, where whoever answers
  * may be no coordinator. The number must be given, and the root must not be sought. */
 typedef int job_early_offer(void *ctx, struct err *err);
 int job_enter(struct job *, job_early_offer *early, void *ctx, struct err *err);

@@ -228,7 +228,7 @@ int job_ask(struct job *, enum job_question question, uint8_t type, const struct
 void job_join_answered(struct job *, enum job_answer answer);
 void job_join_lost(struct job *, const struct err *err);
 
-/* Offer again, to another coordinator or over another link. */
+/* Offer again: to another coordinator, which this rank may be, or over another link. */
 int job_offer_again(struct job *, struct err *err);
 /* Wait until this rank's number is known, and the root if the job needs one. */
 int job_await_rank(struct job *, struct err *);

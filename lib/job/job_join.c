@@ -578,6 +578,8 @@ int job_enter(struct job *j, job_early_offer *early, void *ctx, struct err *err)
 	else
 		job_log(j, 1, "coordinates the job as rank %d of %d", j->rank, j->size);
 	job_beat(j);
+	if (j->coord && j->join.intent) /* it was for a coordinator that has gone */
+		job_offer_again(j, &j->join.failed);
 	if (j->join.failed.code)
 		*err = j->join.failed;
 	return j->join.failed.code ? -1 : 0;

@@ -156,6 +156,8 @@ int job_offer(struct job *j, struct intent *in, bool mesh, const struct job_call
 		return err_set(err, ERR_OTHER, "more than %d facts to agree on", FACTS_MAX);
 	j->join.intent = in;
 	j->join.mesh = mesh;
+	if (!j->coord && !ctl_open(&j->ctl)) /* lost meanwhile: the next link, if any, gets it */
+		return 0;
 	return send_intent(j, err);
 }
 

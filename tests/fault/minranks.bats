@@ -61,6 +61,31 @@ closed() {
 	without 4 2 0 1 3
 }
 
+@test "91: ranks that have parts in a job that runs wait for its end, and make the next one; also with an input in a pipe" {
+	local r part job fault="$BATS_FILE_TMPDIR/sysfault"
+	"$fault" count -- true || skip "ptrace is not to be had here"
+	export SYSFAULT_GO=$PWD/go ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
+	start_serve
+	mkfifo go late
+	part=("$COLLCTL" allreduce -n 2 -R "$STORE" -j job --secret-file "$SECRET")
+	job=("${part[@]}" --min-ranks 1 --grace 100s)
+	spawn_rank 0 "${job[@]}" -r 0 in.0.npy -o out.0.npy
+	spawn_rank 1 "$fault" hold 1 pwrite64 -- "${job[@]}" -r 1 in.1.npy -o out.1.npy
+	exec 8>go # it has all but its output
+	spawn_rank 2 "${part[@]}" -vv -r 0 in.2.npy -o out.2.npy 8>&-
+	spawn_rank 3 "${part[@]}" -vv -r 1 --format npy late -o out.3.npy 8>&-
+	for r in 2 3; do
+		until grep -q 'closed the connection without an answer' "$r.err"; do kill -0 "${PIDS[r]}"; done
+	done
+	exec 8>&-
+	wait_ranks 0 1
+	cat in.3.npy >late
+	wait_ranks
+	for r in 0 1 2 3; do assert_rank "$r" 0; done
+	check_numpy sum out.0.npy out.1.npy --in in.0.npy in.1.npy
+	check_numpy sum out.2.npy out.3.npy --in in.2.npy in.3.npy
+}
+
 @test "91: all come: nobody waits for --grace, and nobody is missing" {
 	start_serve
 	for r in 0 1 2; do come "$r" 3 --json --grace 100s; done

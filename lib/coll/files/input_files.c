@@ -35,13 +35,11 @@ static void note_input(void *ctx, const char *text)
 /* What a pipe holds is known only once it is read, and then it is gone. */
 static int refuse_pipe(const char *name, struct err *err)
 {
-	struct stat st;
-	bool is_stdin = strcmp(name, "-") == 0;
-	if (!is_stdin && (stat(name, &st) < 0 || !S_ISFIFO(st.st_mode)))
+	if (!dataset_is_pipe(name))
 		return 0;
 	return err_set(err, ERR_USAGE,
 	               "%s: is a pipe, which --dry-run would consume: name a file instead",
-	               is_stdin ? "stdin" : name);
+	               strcmp(name, "-") == 0 ? "stdin" : name);
 }
 
 static struct input_source source_of(struct collective *c, bool raw_file)

@@ -119,6 +119,9 @@ struct dataset {
 	struct pool pool; /* names, shapes, pieces and values */
 };
 
+/* Is @path "-" (stdin) or a FIFO? It can be read only once, and its reader waits for a writer. */
+bool dataset_is_pipe(const char *path);
+
 /* A descriptor to read the file, which the caller gives to dataset_file_close. Small files of a
  * folder (dataset.tree) are opened for it. -1: ERR_INPUT, also if the file is another or has
  * changed since the dataset was opened. Thread-safe. */

@@ -51,10 +51,10 @@ static int spool_fifo(const char *path, const struct dataset_source *src, struct
 	return fd;
 }
 
-static bool is_fifo(const char *path)
+bool dataset_is_pipe(const char *path)
 {
 	struct stat st;
-	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+	return strcmp(path, "-") == 0 || (stat(path, &st) == 0 && S_ISFIFO(st.st_mode));
 }
 
 /* A .bin may be a file of torch.save, and a name may say no format: what do the first bytes say? */
@@ -127,7 +127,7 @@ static int open_any(struct dataset *d, const char *path, const struct dataset_so
 {
 	static const struct array_hints bytes = {.format = &format_raw, .dtype = DTYPE_U8};
 	const struct array_hints *hints = src->raw_file ? &bytes : src->hints;
-	bool is_stdin = strcmp(path, "-") == 0, pipe = is_stdin || is_fifo(path);
+	const bool is_stdin = strcmp(path, "-") == 0, pipe = dataset_is_pipe(path);
 	if (!(d->path = err_strdup(is_stdin ? "stdin" : path, "a path", err)))
 		return -1;
 	if (find_format(d, path, pipe, src, err) || check_described(d->path, d->format, hints, err))
