@@ -192,7 +192,10 @@ static enum try await_welcome(struct job *j, int64_t until, struct err *err)
 	while (j->state == JOB_SEEKING && ctl_open(&j->ctl) && !over) {
 		int64_t end = j->join.answer == ANSWER_SOME ? j->join.deadline : until;
 		over = clock_ns() >= end;
-		if (loop_turn(&j->loop, end, err) < 0 || job_check_signal(j, err) < 0)
+		if (loop_turn(&j->loop, end, err) < 0)
+			return TRY_NOBODY;
+		/* A rank that is welcome ends as one that has joined: it tells the others. */
+		if (j->state == JOB_SEEKING && job_check_signal(j, err) < 0)
 			return TRY_NOBODY;
 	}
 	if (j->own.code) {

@@ -3,6 +3,10 @@
 
 load ../cli/helpers
 
+setup_file() {
+	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
+}
+
 setup() {
 	common_setup
 	make_secret
@@ -496,6 +500,23 @@ by_store() { # R P [OPTIONS...]
 	wait_ranks
 	assert_rank 1 143 'ended by SIGTERM'
 	assert_equal "$(json 1.out '[.ok, .error.code] | @json')" '[false,143]'
+}
+
+@test "40: SIGINT as a rank makes its request, before it is welcome: 130, and the others hear of it" {
+	local k fault="$BATS_FILE_TMPDIR/sysfault"
+	"$fault" count -- true || skip "ptrace is not to be had here"
+	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
+	make_hostfile hosts 2
+	for k in 2 3; do # the listeners for data; the first is the link to rank 0
+		by_hostfile 0 -v
+		until grep -q 'coordinates the job' 0.err; do kill -0 "${PIDS[0]}"; done
+		spawn_rank 1 "$fault" signal=2 "$k" socket -- "$COLLCTL" allreduce -H hosts -r 1 --secret-file "$SECRET" in.1.npy -o out.1.npy
+		wait_ranks
+		assert_rank 1 130 'ended by SIGINT'
+		assert_rank 0 8 'rank 1: ended by SIGINT'
+		rm 0.err
+	done
+	assert_no_output
 }
 
 @test "81: 80 HELLOs of another version that stay open, and 64 descriptors: the honest rank joins" {
