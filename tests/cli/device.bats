@@ -36,7 +36,9 @@ setup() {
 
 @test "several inputs are folded on the devices: every type and operation" {
 	local t op n=0
+	export COLLCTL_STANDIN_PEERS=0 # all inputs on the first device, or one on each
 	for t in "${DTYPES[@]}"; do
+		COLLCTL_STANDIN_PEERS=$((1 - COLLCTL_STANDIN_PEERS))
 		shards "$t" exact 301 301 301 301
 		for op in $(ops_of "$t"); do
 			# Each type with some of its operations; all in the long runs.
@@ -48,10 +50,12 @@ setup() {
 }
 
 @test "more inputs than devices, as many, fewer; ranks with other numbers of them" {
-	local r list
+	local r list peers
 	make_shards 6 bf16 777 random
 	for list in cuda:0 cuda:0,1 cuda:3,2,1,0; do
-		DEVICES=$list both 2 allreduce --dtype bf16 'in.{rank}.npy' in.2.npy in.3.npy in.4.npy
+		for peers in 0 1; do
+			COLLCTL_STANDIN_PEERS=$peers DEVICES=$list both 2 allreduce --dtype bf16 'in.{rank}.npy' in.2.npy in.3.npy in.4.npy
+		done
 	done
 	make_secret
 	make_hostfile hosts 3

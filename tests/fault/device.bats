@@ -170,6 +170,10 @@ each_in_turn() {
 	done
 	use_nccl
 	export COLLCTL_DEVICE_PATH=nccl
+	COLLCTL_STANDIN_PEERS=0
+	# A maximum of floats is none of NCCL's: the second input is copied to host memory and to the first device.
+	COLLCTL_OP=max each_in_turn COLLCTL_STANDIN_FAIL "launch failed (stand-in)), in step\|$opening"
+	((FAILURES >= 11)) || fail "only $FAILURES copies and reductions" # of which NCCL begins with five
 	for _ in 1 2 3 4 5; do # which of the devices' kernels is the k-th is not known
 		each_in_turn COLLCTL_STANDIN_FAIL "(cudaErrorLaunchFailure.*, in step\|$opening"
 		((FAILURES >= 5)) || fail "only $FAILURES copies and reductions"
@@ -194,11 +198,14 @@ each_in_turn() {
 }
 
 @test "62: a stream waits for ever for a device that has failed: the end of --timeout names device and step" {
-	local seed
+	local seed hung=0
+	use_nccl
 	for seed in 1 2 3; do
-		# The third copy is that of the second device to the host. If it fails before the rest has begun: 11.
-		run --separate-stderr env COLLCTL_STANDIN_FAIL=3,hang "COLLCTL_STANDIN_DELAY=100000,$seed" "$COLLCTL" allreduce -n 1 --no-sync \
-			--timeout 2s --device cuda:0,1 in.0.npy in.1.npy -o out.0.npy
+		# A maximum of floats is none of NCCL's. After its start, five copies and kernels, and those of the inputs, the eighth
+		# copies that of the second device to the host. If it fails before the rest has begun: 11.
+		run --separate-stderr env COLLCTL_STANDIN_FAIL=8,hang "COLLCTL_STANDIN_DELAY=100000,$seed" "$COLLCTL" allreduce -n 1 --no-sync \
+			--timeout 2s --device cuda:0,1 --device-path nccl --op max in.0.npy in.1.npy -o out.0.npy
+		((status != 9)) || hung=1
 		case $status in
 		9) [[ $stderr == *': device cuda:0 has not completed step '*' (local-reduce of 30000 elements)'* ]] || fail "$stderr" ;;
 		11) [[ $stderr == *'GPU '[01]*'launch failed (stand-in)'* ]] || fail "$stderr" ;;
@@ -207,6 +214,7 @@ each_in_turn() {
 		cmp in.0.npy out.0.npy
 		assert_only_files hosts in.0.npy in.1.npy job.key out.0.npy out.1.npy
 	done
+	((hung)) || fail 'no stream waited'
 }
 
 # bats test_tags=smoke

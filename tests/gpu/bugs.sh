@@ -23,8 +23,9 @@ random() { head -c "$2" /dev/zero | openssl enc -aes-256-ctr -pass "pass:$1" -no
 for i in 0 1 2 3; do random "$i" 1500000 >"in.$i.raw"; done
 common=(--no-sync --insecure -q --format raw --dtype i32 --timeout 30s)
 "$build/collctl" allreduce -n 1 "${common[@]}" in.0.raw in.1.raw in.2.raw -o want.one
+"$build/collctl" allreduce -n 1 "${common[@]}" --op bxor in.0.raw in.1.raw in.2.raw -o want.bxor
 for i in 0 1 2; do head -c 40000 "in.$i.raw" >"few.$i.raw"; done
-"$build/collctl" allreduce -n 1 "${common[@]}" few.0.raw few.1.raw few.2.raw -o want.few
+"$build/collctl" allreduce -n 1 "${common[@]}" --op bxor few.0.raw few.1.raw few.2.raw -o want.few
 many=() # more inputs than a kernel's arguments name
 for ((i = 0; i < 21; i++)); do many+=("few.$((i % 3)).raw"); done
 "$build/collctl" allreduce -n 1 "${common[@]}" "${many[@]}" -o want.many
@@ -61,10 +62,12 @@ is_right() {
 # jobs PLUGIN SEED: 1: a job has gone wrong: $why
 jobs() {
 	plugin=$1
-	local list=cuda:0,1,2 late=COLLCTL_STANDIN_DELAY=400,$2 k=$((1 + $2 % 9)) want=11
+	local list=cuda:0,1,2 late=COLLCTL_STANDIN_DELAY=400,$2
 	local one=(allreduce -n 1 --device "$list" "${common[@]}")
-	collective "$late" -- "${one[@]}" --memory 1M in.0.raw in.1.raw in.2.raw -o out.one
-	is_right 0 out.one want.one || return
+	# NCCL has one input on each device, but no such operation: pieces of host memory bring them to the first.
+	local staged=("${one[@]}" --device-path nccl --op bxor)
+	collective "$late" -- "${staged[@]}" --memory 1M in.0.raw in.1.raw in.2.raw -o out.bxor
+	is_right 0 out.bxor want.bxor || return
 	collective "$late" COLLCTL_STANDIN_PEERS=1 CUDA_DEVICE_MAX_CONNECTIONS=$((1 + $2 % 3)) -- \
 		run -n 2 -- allreduce --device "$list" --memory 2M "${common[@]}" 'in.{rank}.raw' in.2.raw in.3.raw -o 'out.{rank}'
 	is_right 0 out.0 want.0 && is_right 0 out.1 want.1 || return
@@ -72,9 +75,12 @@ jobs() {
 	is_right 0 out.one want.one || return
 	collective "$late" COLLCTL_STANDIN_PEERS=$(($2 % 2)) -- "${one[@]}" --memory 1M "${many[@]}" -o out.many
 	is_right 0 out.many want.many || return
-	collective "$late" COLLCTL_STANDIN_FAIL=$k -- "${one[@]}" few.0.raw few.1.raw few.2.raw -o out.few
-	((code)) || want=0 # the job has fewer copies and kernels
-	is_right $want out.few want.few || return
+	# A copy or kernel fails, after the seven of NCCL's start, and after the 48 that try the access between devices. Some jobs have
+	# fewer of them.
+	collective "$late" COLLCTL_STANDIN_FAIL=$((8 + $2 % 9)) -- "${staged[@]}" few.{0,1,2}.raw -o out.few
+	is_right $((code ? 11 : 0)) out.few want.few || return
+	collective "$late" COLLCTL_STANDIN_PEERS=1 COLLCTL_STANDIN_FAIL=$((49 + $2 % 5)) -- "${one[@]}" --op bxor few.{0,1,2}.raw -o out.few
+	is_right $((code ? 11 : 0)) out.few want.few || return
 }
 
 right=$build/collctl-standin.so
