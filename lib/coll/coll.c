@@ -135,8 +135,15 @@ static void note_devices(const struct coll *c)
 	for (int i = 0, at = 0; i < devices_count(c->devices); i++)
 		at += snprintf(names + at, sizeof names - (size_t)at, "%s%s", i ? ", " : "",
 		               spaces[i]->name);
-	coll_note(c, 1, "devices: %s%s%s", names,
-	          *path ? "; they reach each other's memory by " : "", path);
+	if (devices_are_unlinked(c->devices))
+		coll_note(
+		        c, 1,
+		        "devices: %s; without access to each other's memory, so all inputs are on "
+		        "%s",
+		        names, spaces[0]->name);
+	else
+		coll_note(c, 1, "devices: %s%s%s", names,
+		          *path ? "; they reach each other's memory by " : "", path);
 }
 
 static int ask_driver(struct coll *c, int (*fn)(void *, struct err *), struct opening *o,

@@ -292,8 +292,10 @@ nccl_of() {
 	# What NCCL would compute otherwise is left to the kernels.
 	for t in f16 bf16 i16 bool c64; do
 		shards "$t" exact 301 301 301 301
-		# shellcheck disable=SC2046 # an option and its value
-		both 2 allreduce $(hints "$t") --device-path nccl 'in.{rank}.npy' in.2.npy in.3.npy
+		for COLLCTL_STANDIN_PEERS in 0 1; do
+			# shellcheck disable=SC2046 # an option and its value
+			both 2 allreduce $(hints "$t") --device-path nccl 'in.{rank}.npy' in.2.npy in.3.npy
+		done
 	done
 	make_shards 4 f32 3001
 	both 2 allreduce --op max --device-path nccl 'in.{rank}.npy' in.2.npy in.3.npy
@@ -306,6 +308,8 @@ nccl_of() {
 	assert_equal "$(nccl_of auto.json) $(nccl_of nccl.json)" '[null,false,null,null] ["nccl",true,"2.18.0",null]'
 	run -11 --separate-stderr env COLLCTL_STANDIN_PEERS=0 "$COLLCTL" allreduce -n 1 --device cuda:0,1 --device-path peer in.0.npy in.1.npy -o o.npy
 	[[ $stderr == *"the devices cannot access each other's memory"* ]] || fail "$stderr"
+	run -0 --separate-stderr env COLLCTL_STANDIN_PEERS=0 "$COLLCTL" allreduce -n 1 -v --no-sync --device cuda:1,0 in.0.npy in.1.npy -o o.npy
+	[[ $stderr == *"devices: cuda:1, cuda:0; without access to each other's memory, so all inputs are on cuda:1"* ]] || fail "$stderr"
 }
 
 @test "NCCL and sums of floats: only where it is asked for, not with --order rank, the same on all ranks" {
