@@ -2,22 +2,25 @@
 """How good is auto's choice? Every algorithm of every collective is measured on this machine, and
 the time of the one that auto takes is compared with the time of the fastest.
 
-  tests/bench/auto.py [--ranks 2,4 | --hosts 4x1,4x4] [--lanes WAY] [--plain] [--rounds N]
-                      [--untuned] [--save FILE | --load FILE] [COLLECTIVE...]
+  tests/bench/auto.py [--ranks 2,4 | --hosts 4x1,4x4 [--mbit M,M,...] [--trip SECONDS]]
+                      [--lanes WAY] [--plain] [--rounds N] [--good RATIO] [--untuned]
+                      [--save FILE | --load FILE] [COLLECTIVE...]
 
 Measured by `collctl bench` (in memory), N times and N times again; a time is the median of the
 rounds' medians. The first half decides which algorithm is the fastest, the second half compares it
 with auto's choice: so luck does not count. Auto chooses by its built-in rates and, without
 --untuned, by the tuning file that the first half has written. Algorithms that need
 --allow-divergent don't count. Then come the misses: cases in which the choice takes more than 1.1
-times as long. The last line says how well the measurements of the first half choose for the second.
+times as long (--good). The last line says how well the measurements of the first half choose for the second.
 No rule can be expected to do better: the rest is noise.
 
 --save writes the measured times to FILE, and --load takes them from there: to compare rules of
 choice by the same measurements.
 
 With --hosts the ranks are in network namespaces, one a host, with a link of 1 Gbit/s each (tc tbf; needs
-root and iproute2), up to 16 MiB.
+root and iproute2), up to 16 MiB. With --mbit the links of the hosts have these rates, which the ranks
+are given as --link-rate; with --trip the hosts are that far from each other (wan.py). Both measure
+fewer sizes.
 
 A barrier comes before each iteration, so a time is how long one collective takes: what a job takes,
 and what the built-in rates are for.
@@ -32,11 +35,11 @@ import sys
 import tempfile
 
 import predict
+from wan import Wan
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
 LIMIT = 900  # seconds for one command
-GOOD = 1.1
 
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter",
                "alltoall", "scan", "exscan"]
@@ -72,17 +75,24 @@ class Hosts:
     """@each ranks on each host of @net."""
 
     grid = [("4K", "64K", 50), ("256K", "4M", 10), ("16M", "16M", 3)]
+    odd_grid = [("4K", "64K", 7), ("1M", "1M", 5), ("16M", "16M", 3)]  # links that are slow or long
 
-    def __init__(self, net, hosts, each, folder):
-        self.net, self.each, self.folder, self.size = net, each, folder, hosts * each
+    def __init__(self, net, hosts, each, folder, mbit, odd):
+        self.net, self.each, self.folder, self.size, self.mbit = net, each, folder, hosts * each, mbit
+        if odd:
+            self.grid = self.odd_grid
         self.name = f"{hosts}x{each}"
         with open(f"{folder}/{self.name}", "w", encoding="utf8") as f:
             f.writelines(f"{net.address(r // each)}\n" for r in range(self.size))
 
+    def rate(self, host):
+        return ["--link-rate", f"{self.mbit[host]}Mbit"] if self.mbit else []
+
     def bench(self, collective, *options):
         words = [COLLCTL, "bench", collective, *options, "-H", f"{self.folder}/{self.name}",
                  "--json", "--secret-file", f"{self.folder}/key"]
-        ranks = [self.net.start(r // self.each, *words, "-r", str(r)) for r in range(self.size)]
+        ranks = [self.net.start(r // self.each, *words, "-r", str(r), *self.rate(r // self.each))
+                 for r in range(self.size)]
         said = [p.communicate(timeout=LIMIT) for p in ranks]
         for p, (_, err) in zip(ranks, said):
             if p.returncode:
@@ -139,17 +149,17 @@ class Times:
 class Score:
     """Ratios of a rule's choices to the fastest, and its misses."""
 
-    def __init__(self):
-        self.ratios, self.misses = [], []
+    def __init__(self, good):
+        self.ratios, self.misses, self.good = [], [], good
 
     def add(self, name, ratio, case):
         self.ratios.append(ratio)
-        if ratio > GOOD:
+        if ratio > self.good:
             self.misses.append(f"{name:10}{case}")
 
     def line(self, name):
-        good = sum(r <= GOOD for r in self.ratios)
-        return (f"{name}: within {GOOD - 1:.0%} of the fastest in {good} of {len(self.ratios)} cases "
+        good = sum(r <= self.good for r in self.ratios)
+        return (f"{name}: within {self.good - 1:.0%} of the fastest in {good} of {len(self.ratios)} cases "
                 f"({good / len(self.ratios):.0%}); median {statistics.median(self.ratios):.2f}, "
                 f"worst {max(self.ratios):.2f}")
 
@@ -177,6 +187,9 @@ def main():
     p.add_argument("--ranks", type=numbers, default=[2, 4])
     p.add_argument("--hosts", type=lambda words: [[int(n) for n in w.split("x")] for w in words.split(",")],
                    default=[])
+    p.add_argument("--mbit", type=numbers, default=[], help="of each host's link")
+    p.add_argument("--trip", type=float, default=0, help="seconds there and back between hosts")
+    p.add_argument("--good", type=float, default=1.1, help="a choice that takes more times as long is a miss")
     p.add_argument("--lanes", choices=["auto", "tcp", "memory"], default="auto")
     p.add_argument("--plain", action="store_true", help="--insecure instead of TLS")
     p.add_argument("--rounds", type=int, default=3, help="sweeps to tune by, and to judge by")
@@ -185,6 +198,9 @@ def main():
     p.add_argument("--load", metavar="FILE", help="take the times from there; implies --untuned")
     p.add_argument("collective", nargs="*", default=COLLECTIVES)
     a = p.parse_args()
+    most = max((n for n, _ in a.hosts), default=0)
+    if (a.mbit or a.trip) and not most or a.mbit and (a.trip or len(a.mbit) < most):
+        p.error("--hosts with --mbit, a rate for each host, or with --trip")
 
     for v in list(os.environ):
         if v.startswith("COLLCTL"):
@@ -196,16 +212,17 @@ def main():
           f"{'plain TCP' if a.plain else 'TLS'}, lanes {a.lanes}")
     print(f"{'collective':15}ranks      bytes  fastest                         " +
           "  ".join(f"auto: {way:12} ratio" for way in ways))
-    scores = {way: Score() for way in [*ways, "noise"]}
+    scores = {way: Score(a.good) for way in [*ways, "noise"]}
     with tempfile.TemporaryDirectory(prefix="collctl-auto.") as folder:
-        net = predict.Net(max((n for n, _ in a.hosts), default=0))
+        net = Wan(most, a.trip, 1000) if a.trip else predict.Net(most)
         places = [OneHost(size) for size in a.ranks]
         try:
             if a.hosts:
                 net.open()
-                net.shape(1000)
+                if not a.trip:
+                    net.shape(a.mbit or 1000)
                 subprocess.run([COLLCTL, "keygen", f"{folder}/key"], check=True, capture_output=True)
-                places = [Hosts(net, hosts, each, folder) for hosts, each in a.hosts]
+                places = [Hosts(net, hosts, each, folder, a.mbit, a.mbit or a.trip) for hosts, each in a.hosts]
             for collective in a.collective:
                 for place in places:
                     tuning = f"{folder}/{collective}.{place.name}.json" if "tuned" in ways else None
