@@ -168,14 +168,14 @@ for r in range(2): np.save(f"in.{r}.npy", np.asfortranarray(np.load(f"in.{r}.npy
 @test "pipes are refused, and nothing is read from them" {
 	make_shards 1 f32 100
 	run -2 --separate-stderr collctl allreduce -n 1 --dry-run - -o outs/o.npy <in.0.npy
-	[[ $stderr == *'stdin: is a pipe, which --dry-run would consume: name a file'* ]]
+	[[ $stderr == *'stdin: --dry-run would consume it: name a file'* ]]
 	{
 		collctl allreduce -n 1 --dry-run - -o outs/o.npy 2>/dev/null || [[ $? == 2 ]]
 		cmp - in.0.npy
 	} < <(cat in.0.npy)
 	mkfifo p.npy
 	run -2 --separate-stderr collctl allreduce -n 1 --dry-run p.npy -o outs/o.npy
-	[[ $stderr == *'p.npy: is a pipe'* ]]
+	[[ $stderr == *'p.npy: --dry-run would consume it (it is a pipe)'* ]]
 	assert_equal "$(ls outs)" ''
 }
 

@@ -35,11 +35,12 @@ static void note_input(void *ctx, const char *text)
 /* What a pipe holds is known only once it is read, and then it is gone. */
 static int refuse_pipe(const char *name, struct err *err)
 {
+	const bool is_stdin = strcmp(name, "-") == 0;
 	if (!dataset_is_pipe(name))
 		return 0;
 	return err_set(err, ERR_USAGE,
-	               "%s: is a pipe, which --dry-run would consume: name a file instead",
-	               strcmp(name, "-") == 0 ? "stdin" : name);
+	               "%s: --dry-run would consume it%s: name a file instead",
+	               is_stdin ? "stdin" : name, is_stdin ? "" : " (it is a pipe)");
 }
 
 static struct input_source source_of(struct collective *c, bool raw_file)
