@@ -38,8 +38,7 @@ static int refuse_pipe(const char *name, struct err *err)
 	const bool is_stdin = strcmp(name, "-") == 0;
 	if (!dataset_is_pipe(name))
 		return 0;
-	return err_set(err, ERR_USAGE,
-	               "%s: --dry-run would consume it%s: name a file instead",
+	return err_set(err, ERR_USAGE, "%s: --dry-run would consume it%s: name a file instead",
 	               is_stdin ? "stdin" : name, is_stdin ? "" : " (it is a pipe)");
 }
 
