@@ -352,8 +352,9 @@ static bool must_go_on(void)
 	    job.join_timeout < 30 * SEC)
 		return false;
 	for (int r = 0; r < job.size; r++)
-		if (job.procs[r]->state == PROC_KILLED)
-			left &= ~(1u << r);
+		if (job.procs[r]->state == PROC_KILLED ||
+		    strstr(said(job.procs[r]), "it begins without this rank"))
+			left &= ~(1u << r); /* it came after --grace */
 	return left & 1 && left >> job.root & 1 && __builtin_popcount(left) >= job.fewest;
 }
 
