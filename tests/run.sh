@@ -438,7 +438,7 @@ if runs commands faults units && build gcc build "$goals"; then
 	fi
 	if runs faults && ((more)); then # the bugs that are planted there must be found
 		later sim/bugs 1200 tap tests/sim/bugs.sh --jobs $((long ? 20000 : 10000))
-		later gpu/bugs 1200 tap tests/gpu/bugs.sh --seeds $((long ? 100 : 20))
+		later gpu/bugs 1800 tap tests/gpu/bugs.sh --seeds $((long ? 100 : 20))
 	fi
 	((!product)) || all_of '' build $((long ? 600 : 60)) ''
 fi
