@@ -276,9 +276,21 @@ static bool is_sample(int root, int size, int r, int widest)
 	       past_root >= size - 4 || r % (size / 16) == 0;
 }
 
-/* The most buffer bytes that any rank needs if vector @i is one window. */
+/* The most bytes of a window by the slowest link, for @alg with @args. */
+static uint64_t link_window(const struct planner *p, const struct coll_algorithm *alg,
+                            const struct coll_args *args)
+{
+	const double rate = network_rate(&p->network), trip = p->network.round_trip;
+	struct coll_cost cost = {0};
+	if (rate > 0 && args->size > 1)
+		alg->cost(args, &cost);
+	return budget_link_window(rate,
+	                          cost.rounds * (trip > 0 ? trip / 2 : price_default.latency));
+}
+
+/* The most buffer bytes that any rank needs if vector @i is one window, and link_window. */
 static int footprint(const struct planner *p, int i, uint64_t *column, uint64_t *most,
-                     struct err *err)
+                     uint64_t *window, struct err *err)
 {
 	const struct vector *v = &p->agreed->vectors[i];
 	const struct planned *planned = &p->vectors[i];
@@ -307,6 +319,8 @@ static int footprint(const struct planner *p, int i, uint64_t *column, uint64_t 
 			                     p->request->ordered, &bytes, err);
 		if (ret == 0 && bytes > *most)
 			*most = bytes;
+		if (ret == 0 && r == 0)
+			*window = link_window(p, planned->algorithm, &l.args);
 	}
 	layout_release(&l);
 	return ret;
@@ -474,42 +488,22 @@ static uint64_t device_tasks(const struct planner *p)
 	                                        : 0;
 }
 
-/* The most bytes of a window of vector @i, by the slowest link. */
-static int link_window(const struct planner *p, int i, uint64_t *column, uint64_t *most,
-                       struct err *err)
-{
-	const double trip = p->network.round_trip;
-	const double latency = trip > 0 ? trip / 2 : price_default.latency;
-	struct vector_layout l = {0};
-	struct coll_cost cost = {0};
-	const int ret = lay_out(p, i, 0, column, &l, err);
-	if (ret == 0)
-		p->vectors[i].algorithm->cost(&l.args, &cost);
-	*most = budget_link_window(network_rate(&p->network), cost.rounds * latency);
-	layout_release(&l);
-	return ret;
-}
-
 static int choose_windows(struct planner *p, uint64_t *column, struct plan *plan, struct err *err)
 {
 	int n = p->agreed->nvectors, ret = 0;
 	uint64_t *bytes = err_calloc((size_t)n, sizeof *bytes, "the windows", err);
 	uint64_t *most = err_calloc((size_t)n, sizeof *most, "the windows", err);
 	uint32_t *windows = err_calloc((size_t)n, sizeof *windows, "the windows", err);
-	const bool links = p->agreed->ncame > 1 && network_rate(&p->network) > 0;
 	if (!bytes || !most || !windows)
 		ret = -1;
 	p->far = (struct budget_far){network_bdp(&p->network), p->network.socket};
 	p->far_streams = budget_far_streams(&p->far, plan->memory, p->agreed->ncame);
 	for (int i = 0; i < n && ret == 0; i++)
-		ret = footprint(p, i, column, &bytes[i], err);
-	for (int i = 0; i < n && ret == 0 && links; i++)
-		ret = link_window(p, i, column, &most[i], err);
+		ret = footprint(p, i, column, &bytes[i], &most[i], err);
 	if (ret == 0)
-		plan->streams = budget_windows(plan->memory, streams_wanted(p, plan),
-		                               shares_memory(p, plan), device_tasks(p),
-		                               p->far_streams ? &p->far : NULL, bytes,
-		                               links ? most : NULL, n, windows);
+		plan->streams = budget_windows(
+		        plan->memory, streams_wanted(p, plan), shares_memory(p, plan),
+		        device_tasks(p), p->far_streams ? &p->far : NULL, bytes, most, n, windows);
 	for (int i = 0; i < n && ret == 0; i++)
 		p->vectors[i].windows = windows[i];
 	free(bytes);
