@@ -171,8 +171,8 @@ static bool is_further_output(const struct stream *s, uint32_t k)
 /*
  * File data of buffers in device memory pass through a stage in host memory, which has a place for
  * each of these buffers. An element is there while a file step uses it in the buffer, so the steps
- * of the inputs and of an output never use it at once. Several outputs from one buffer do: those
- * after the first have places of their own.
+ * of the inputs and of an output never use it at once. Several outputs from one buffer do: each
+ * after the first has another place.
  */
 static int place_stages(struct stream *s, struct err *err)
 {

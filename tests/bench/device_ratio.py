@@ -100,7 +100,7 @@ def main():
     if json.loads(gpu.run([gpu.COLLCTL, "version", "--json"], gpu.ROOT)[1])["gpu_plugin"]["devices"] < max(a.devices):
         print(f"skipped: {a.plugin} has fewer than {max(a.devices)} devices")
         sys.exit(gpu.SKIPPED)
-    import bench # it needs numpy
+    import bench  # it needs numpy
     bench.touch_memory()
     first_in_line()
     print("  MiB ranks devices     cpu: command  run   CPU    cuda: command  run   CPU    ratio: command  run   CPU")

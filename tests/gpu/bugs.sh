@@ -94,7 +94,7 @@ for ((s = seed; s < seed + count; s++)); do
 	}
 done
 echo "ok 1 without a bug $count seeds are right"
-n=1
+n=1 most=$((4 * count))
 for name in "${names[@]}"; do
 	n=$((n + 1))
 	plugin=$build/standin/bugs/$name/collctl-standin.so
@@ -103,7 +103,6 @@ for name in "${names[@]}"; do
 		rc=1
 		continue
 	fi
-	most=$((4 * count))
 	for ((s = seed; s < seed + most; s++)); do
 		jobs "$plugin" "$s" || break
 	done

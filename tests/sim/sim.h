@@ -104,7 +104,7 @@ struct proc {
 	/* What it has said and was told (insider.c). */
 	int given, number;  /* its rank: by its command line, by WELCOME; -1: none */
 	bool moved;         /* it has sent its MOVED, in this session */
-	bool all_moved;     /* and was told that all have */
+	bool all_moved;     /* it has received MOVED: all ranks have sent theirs */
 	bool voted;         /* it has sent its VOTE */
 	bool decided;       /* it was told the VERDICT, or an ABORT */
 	const char *misled; /* a message after which it must not commit; NULL: none */
