@@ -9,9 +9,11 @@
 const struct setting command_settings[] = {
         OPT(COLLECTIVE, "trace", 0, "FILE", STRING, trace, FOR_MOVES,
             "record what every rank does and when, for Perfetto or chrome://tracing; rank 0 "
-            "writes its FILE, and needs this option"),
+            "writes its FILE, and needs this option",
+            .once = true),
         OPT(COLLECTIVE, "trace-svg", 0, "FILE", STRING, trace_svg, FOR_MOVES,
-            "draw the messages of all ranks in this file, as 'plan --svg' draws those of a plan"),
+            "draw the messages of all ranks in this file, as 'plan --svg' draws those of a plan",
+            .once = true),
         OPT(FILES, "no-digest", 0, NULL, FLAG, no_digest, FOR_INFO,
             "read only the headers: show no digests"),
         OPT(FILES, "older-than", 0, "DURATION", DURATION, older_than, FOR_CLEAN,
@@ -41,7 +43,7 @@ const struct setting command_settings[] = {
         OPT(PLAN, "rates", 0, "R,R,...", RATES, rates, FOR_PLAN,
             "predict for hosts whose links have these rates, each UP or UP:DOWN as with "
             "--link-rate; without --hosts, of each rank",
-            .min = 1024, .max = INT64_MAX, .other = AT(nrates), .once = true),
+            .min = 1024, .max = INT64_MAX, .other = AT(nrates)),
         OPT(PLAN, "host-cpus", 0, "N", INT, host_cpus, FOR_PLAN,
             "predict for ranks that share one host with N processors; with --hosts, each host "
             "has N (default: one processor for each rank)",
@@ -54,7 +56,8 @@ const struct setting command_settings[] = {
             "print the table as comma-separated values"),
         OPT(CHECK, "svg", 0, "FILE", STRING, svg, FOR_CHECK | FOR_PLAN | FOR_BENCH,
             "draw the links (check), the messages (plan), the predicted times (plan --compare) "
-            "or the bandwidths (bench) in this file; '-' prints the picture instead of the text"),
+            "or the bandwidths (bench) in this file; '-' prints the picture instead of the text",
+            .once = true),
         OPT(RUN, "label", 0, NULL, FLAG, label, FOR_RUN,
             "also prefix the lines of stdout with [rank], as those of stderr"),
         OPT(RUN, "hostfile", 'H', "FILE|HOST,...", STRING, request.settings.hostfile, FOR_RUN,
@@ -71,16 +74,18 @@ const struct setting command_settings[] = {
             "copy this program to the hosts, and remove it after the job"),
         OPT(RUN, "chdir", 0, "DIR", STRING, chdir, FOR_RUN,
             "with -H, the folder in which the ranks work on every host (default: the folder of "
-            "the same name as here, if all hosts have it)"),
+            "the same name as here, if all hosts have it)",
+            .once = true),
         OPT(RUN, "dry-run", 0, NULL, FLAG, dry_run, FOR_RUN,
             "print what would be started on which host"),
         OPT(STORE, "listen", 0, "ADDR:PORT", STRING, request.settings.addresses.listen, FOR_SERVE,
             "address on which to accept requests (default: 127.0.0.1:8500); port 0 takes any free "
-            "port"),
+            "port",
+            .once = true),
         OPT(STORE, "once", 0, NULL, FLAG, once, FOR_SERVE,
             "exit after the first job has deleted its record"),
         OPT(STORE, "port-file", 0, "FILE", STRING, port_file, FOR_SERVE,
-            "write the port number to this file"),
+            "write the port number to this file", .once = true),
         OPT(STORE, "ready-fd", 0, "N", INT, ready_fd, FOR_SERVE,
             "write the port number to this file descriptor when the store is ready",
             .max = INT32_MAX),

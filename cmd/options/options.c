@@ -224,6 +224,7 @@ struct parser {
 	int argc, at; /* argv[at] is the next word */
 	char **argv;
 	struct err *err;
+	const char *taken[OPTIONS_MAX]; /* the value of a given option_at(i) that has one */
 };
 
 static const struct setting *find_long(const struct command *cmd, const char *name, size_t len)
@@ -274,11 +275,12 @@ static void take_option(struct parser *p, const struct setting *row, const char 
 	}
 	if (value && !*value && takes_text(row))
 		err_set(p->err, ERR_USAGE, "%s: its value is empty: give %s", subject, row->arg);
-	else if (row->once && is_given(p->o, index))
-		err_set(p->err, ERR_USAGE, "%s: is given twice: give it once, as %s", subject,
-		        row->arg);
+	else if (setting_is_once(row) && p->taken[index])
+		err_set(p->err, ERR_USAGE, "%s: is given twice, '%s' and '%s': give it once, as %s",
+		        subject, p->taken[index], value, row->arg);
 	else if (set_value(p->o, row, value, subject, p->err) == 0)
 		set_given(p->o, index);
+	p->taken[index] = value;
 }
 
 /* @arg is "--name" or "--name=value". */
@@ -320,7 +322,7 @@ static void parse_letters(struct parser *p, const char *arg)
 static void parse_words(const struct command *cmd, struct options *o, int *argc, char **argv,
                         struct err *err)
 {
-	struct parser p = {cmd, o, *argc, 1, argv, err};
+	struct parser p = {cmd, o, *argc, 1, argv, err, {NULL}};
 	bool options = true;
 	int kept = 1;
 

@@ -195,7 +195,7 @@ weighted() {
 	done
 	run --separate-stderr collctl run -n 2 -- allreduce --op avg --weight 3 --weight 1 in.0.npy in.1.npy -o out.npy
 	assert_equal "$status" 2
-	[[ $stderr == *'--weight: is given twice: give it once, as W[,W,...]'* ]]
+	[[ $stderr == *"--weight: is given twice, '3' and '1': give it once, as W[,W,...]"* ]]
 	run --separate-stderr collctl run -n 2 -- allreduce --op avg --each --weight 3,1 in.0.npy in.1.npy -o out
 	assert_equal "$status" 2
 	[[ $stderr == *'--weight: has 2 weights: with --each all inputs have the same one'* ]]

@@ -589,6 +589,23 @@ int setting_read(const struct setting *s, void *base, const char *text, const ch
 	return 0;
 }
 
+bool setting_is_once(const struct setting *s)
+{
+	switch ((enum setting_kind)s->kind) {
+	case SETTING_LINK:
+	case SETTING_RATES:
+	case SETTING_ROWS:
+	case SETTING_WEIGHTS:
+	case SETTING_PORTS:
+	case SETTING_DEVICE:
+	case SETTING_DTYPE:
+	case SETTING_FORMAT:
+		return true;
+	default:
+		return s->once;
+	}
+}
+
 void setting_default(const struct setting *s, void *base)
 {
 	struct setting of = *s;

@@ -131,11 +131,14 @@ struct setting {
 	uint8_t kind;    /* enum setting_kind */
 	uint8_t section; /* enum setting_section */
 	char letter;     /* of the short option; 0: none */
-	/* It is an error to give it twice on a command line, because a second value might be meant
-	 * in addition to the first. Otherwise the last value is taken; SETTING_LIST keeps all. */
-	bool once;
-	bool action; /* it has no environment variable */
+	bool once;       /* of a kind whose last value counts: see setting_is_once */
+	bool action;     /* it has no environment variable */
 };
+
+/* Is it an error to give it twice on a command line? So it is where a second value might be meant
+ * in addition to the first: of kinds that are a list or describe inputs, and of rows that say so.
+ * Of the others the last value counts, and SETTING_LIST keeps all. */
+bool setting_is_once(const struct setting *);
 
 /* A row for a member of struct @base_. After the help: other members, as .max = 9. */
 #define SETTING(base_, section_, name_, letter_, arg_, kind_, member_, groups_, help_, ...)     \

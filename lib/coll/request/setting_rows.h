@@ -29,7 +29,7 @@ S(COLLECTIVE, "order", 0, "ORDER", ORDER, ordered, FOR_REDUCE,
 S(COLLECTIVE, "weight", 0, "W[,W,...]", WEIGHTS, weights, FOR_AVERAGE,
   "weight of this rank's inputs in an average: one number for all inputs, or one for each; an "
   "input of weight 0 is ignored",
-  .other = AT(nweights), .def = "1", .once = true)
+  .other = AT(nweights), .def = "1")
 S(COLLECTIVE, "integers", 0, "HOW", INTEGERS, integers, FOR_AVERAGE,
   "how to average integers, also in a trimmed mean or a median of an even number: take the values "
   "of rank 0 (first), the same but fail if another rank has different values (equal), or round the "
@@ -41,7 +41,8 @@ S(COLLECTIVE, "algorithm", 'a', "NAME", STRING, algorithm, FOR_CHOICE,
   .def = "auto", .once = true, .agree = FOR_CHOICE)
 S(COLLECTIVE, "tuning", 0, "FILE", STRING, tuning, FOR_CHOICE,
   "choose the algorithm by the rates and measurements in this file (see 'collctl bench "
-  "--tuning-out')")
+  "--tuning-out')",
+  .once = true)
 S(COLLECTIVE, "allow-divergent", 0, NULL, FLAG, divergent, FOR_REDUCE | FOR_BENCH,
   "allow algorithms that add floats in a different order on each rank, so that the last "
   "bits of the results may differ between ranks",
@@ -57,8 +58,7 @@ S(COLLECTIVE, "root", 0, "RANK|HOST", ROOT, root, FOR_ROOT,
   "--rank auto, broadcast and scatter take the one rank that gives an input)",
   .max = JOB_MAX_SIZE - 1, .other = AT(root_host), .have = AT(have_root))
 S(COLLECTIVE, "counts", 0, "N,N,...", ROWS, counts, FOR_ROWS,
-  "rows of each rank's part, in rank order (default: as even as possible)", .other = AT(ncounts),
-  .once = true)
+  "rows of each rank's part, in rank order (default: as even as possible)", .other = AT(ncounts))
 S(COLLECTIVE, "base", 0, "B", INT, base, FOR_RADIX | FOR_PLAN | FOR_BENCH,
   "radix of the bcube and bruck algorithms (default: 2)", .min = 2, .max = JOB_MAX_SIZE,
   .agree = FOR_RADIX | FOR_BENCH)
@@ -71,7 +71,7 @@ S(FILES, "output", 'o', "FILE", LIST, outputs, FOR_OUTPUT,
 S(FILES, "output-dtype", 0, "TYPE", DTYPE, output_dtype, FOR_CONVERT,
   "element type of the output; tensors that are not floats keep their type (default: that of the "
   "input)",
-  .choices = DTYPES_FLOAT, .aliases = DTYPES_FLOAT_NUMPY, .once = true, .agree = FOR_CONVERT)
+  .choices = DTYPES_FLOAT, .aliases = DTYPES_FLOAT_NUMPY, .agree = FOR_CONVERT)
 S(FILES, "max-shard-size", 0, "SIZE", SIZE, max_shard, FOR_SHARDS | FOR_JOINED,
   "write a folder of .safetensors files with an index, each with at most this many bytes of "
   "tensors; a larger tensor has a file alone",
@@ -123,11 +123,11 @@ S(FILES, "no-digest-cache", 0, NULL, FLAG, no_digest_cache, FOR_COPIES,
   "read files whose digests an earlier job has stored in ~/.cache/collctl/digests, too, and store "
   "none")
 S(FILES, "format", 0, "FORMAT", FORMAT, files.format, FOR_INPUT,
-  "file format (default: by extension)", .choices = format_choices + 1, .once = true)
+  "file format (default: by extension)", .choices = format_choices + 1)
 S(FILES, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_INPUT,
   "element type of raw files; bf16 also reads .npy files of type V2; f8e4m3 and f8e5m2 also "
   "read .npy files of type V1",
-  .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY, .once = true)
+  .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY)
 S(FILES, "shape", 0, "N,N,...", STRING, files.shape, FOR_INPUT, "shape of raw files", .once = true)
 S(FILES, "include", 0, "GLOB", LIST, files.include, FOR_INPUT,
   "use only tensors whose names match; with --raw-file, of a folder only files whose paths match; "
@@ -190,7 +190,7 @@ S(RESOURCES, "device", 0, "cpu|cuda[:LIST]", DEVICE, devices, FOR_MOVES | FOR_BE
   "memory of inputs and outputs: that of the host (cpu); that of the listed GPUs, input i on "
   "the i-th if they reach each other's memory (cuda:0,1); that of one GPU, chosen by the rank's "
   "number on its host (cuda)",
-  .def = "cpu", .have = AT(have_devices), .once = true)
+  .def = "cpu", .have = AT(have_devices))
 S(RESOURCES, "device-path", 0, "PATH", CHOICE, device_path, FOR_MOVES | FOR_BENCH,
   "how a rank's GPUs reach each other's memory: by direct access (peer); through the host, so that "
   "the first GPU has all inputs (host); by direct access if all GPUs have it, else as host (auto); "
@@ -210,7 +210,8 @@ S(JOB, "rank", 'r', "N|auto", RANK, settings.rank, FOR_JOIN,
   .max = JOB_MAX_SIZE - 1)
 S(JOB, "rendezvous", 'R', "URL", STRING, settings.rendezvous, FOR_JOIN,
   "URL of the store where the ranks meet: http(s)://..., consul+http(s)://... or "
-  "etcd+http(s)://...; that of etcd may have several hosts, separated by commas")
+  "etcd+http(s)://...; that of etcd may have several hosts, separated by commas",
+  .once = true)
 S(JOB, "hostfile", 'H', "FILE|HOST,...", STRING, settings.hostfile, FOR_JOIN,
   "hosts of the ranks in rank order: a list, or a file with one host on each line; if a file of "
   "this name exists, it is read",
@@ -253,14 +254,15 @@ S(SECURITY, "store-key", 0, "FILE", STRING, settings.store_key, FOR_JOIN,
 S(SECURITY, "insecure", 0, NULL, FLAG, settings.insecure, FOR_JOIN,
   "use plain TCP without encryption and authentication; all ranks must give this option")
 S(ADDRESSES, "listen", 0, "ADDR[:PORT]", STRING, settings.addresses.listen, FOR_JOIN | FOR_INVITE,
-  "address on which to accept connections")
+  "address on which to accept connections", .once = true)
 S(ADDRESSES, "advertise", 0, "ADDR[:PORT]", STRING, settings.addresses.advertise,
-  FOR_JOIN | FOR_INVITE, "address at which other ranks reach this one")
+  FOR_JOIN | FOR_INVITE, "address at which other ranks reach this one", .once = true)
 S(ADDRESSES, "port-range", 0, "A-B", PORTS, settings.addresses.port_lo, FOR_JOIN,
   "accept connections on a port of this range", .min = 1, .max = 65535,
   .other = AT(settings.addresses.port_hi))
 S(ADDRESSES, "iface", 0, "NAME|CIDR", STRING, settings.addresses.iface, FOR_JOIN,
-  "accept connections on the address of this interface, or on the address in this network")
+  "accept connections on the address of this interface, or on the address in this network",
+  .once = true)
 S(LIMITS, "join-timeout", 0, "DURATION", DURATION, settings.join_timeout, FOR_JOIN,
   "fail if the other ranks have not joined after this time", .def = "2m", .min = NS_PER_MS,
   .max = INT64_MAX)
@@ -295,11 +297,12 @@ S(BENCH, "barrier", 0, NULL, FLAG, bench.barrier, FOR_BENCH,
   "put a barrier before each iteration, so that its time is that of one collective; "
   "--tuning-out always does so")
 S(BENCH, "dtype", 0, "TYPE", DTYPE, files.dtype, FOR_BENCH | FOR_PLAN,
-  "element type (default: f32)", .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY, .once = true)
+  "element type (default: f32)", .choices = DTYPES_ALL, .aliases = DTYPES_NUMPY)
 S(BENCH, "check", 0, NULL, FLAG, bench.check, FOR_BENCH,
   "compare each element on each rank with the expected value", .agree = FOR_BENCH)
 S(BENCH, "tuning-out", 0, "FILE", STRING, tuning_out, FOR_BENCH | FOR_CHECK,
-  "write the measured rates to this tuning file; bench also writes the measured times")
+  "write the measured rates to this tuning file; bench also writes the measured times",
+  .once = true)
 S(CHECK, "time", 0, "DURATION", DURATION, check.time, FOR_CHECK,
   "measure each link's bandwidth for this long", .def = "200ms", .min = NS_PER_MS,
   .max = 3600 * NS_PER_SEC)
@@ -310,4 +313,5 @@ S(CHECK, "max-latency", 0, "DURATION", DURATION, check.max_latency, FOR_CHECK,
   "fail if the median round trip of a link is longer", .min = 1, .max = INT64_MAX)
 S(CHECK, "hosts-out", 0, "FILE", STRING, check.hosts_out, FOR_CHECK,
   "write the largest set of hosts that all reach each other, as fast as --min-bandwidth and "
-  "--max-latency demand, to this hostfile")
+  "--max-latency demand, to this hostfile",
+  .once = true)
