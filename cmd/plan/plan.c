@@ -170,7 +170,7 @@ static int lay_out(struct planned *p, uint64_t count, struct err *err)
 	                             .root = o->request.root,
 	                             .ninputs = 1,
 	                             .joint = p->joint,
-	                             .noutputs = 1,
+	                             .stores = true,
 	                             .off = p->off,
 	                             .host = p->host,
 	                             .base = (unsigned)o->request.base,

@@ -80,7 +80,7 @@ static int find_edges(const struct coll *c, uint8_t *used, struct err *err)
 	                                   .args = {.rank = ranks_find(came, n, c->rank),
 	                                            .size = n,
 	                                            .ninputs = 1,
-	                                            .noutputs = 1,
+	                                            .stores = true,
 	                                            .off = off,
 	                                            .host = came ? NULL : c->plan.host},
 	                                   .ranks = came,

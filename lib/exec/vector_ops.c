@@ -107,7 +107,7 @@ static bool cut(const struct exec_vector *p, uint32_t k, const uint64_t *whole, 
 static bool alike(const struct coll_args *a, const struct coll_args *b)
 {
 	return a->rank == b->rank && a->size == b->size && a->root == b->root &&
-	       a->ninputs == b->ninputs && a->joint == b->joint && a->noutputs == b->noutputs &&
+	       a->ninputs == b->ninputs && a->joint == b->joint && a->stores == b->stores &&
 	       a->devices == b->devices && a->unlinked == b->unlinked &&
 	       !a->recv_off == !b->recv_off && a->base == b->base && a->steps == b->steps &&
 	       a->esize == b->esize;

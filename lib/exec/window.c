@@ -135,11 +135,6 @@ static void map_files(struct stream *s)
 	map_blocks(s, coll_out_at, l->out_lo, l->out_hi, &s->out);
 }
 
-static size_t stage_bytes(const struct stream *s, uint32_t job)
-{
-	return (s->sched->steps[s->job_steps[job]].len * s->vector->esize + 63) & ~(size_t)63;
-}
-
 static size_t buffer_bytes(const struct stream *s, uint32_t b)
 {
 	return (s->sched->bufs[b].len * buf_esize(s, b) + 63) & ~(size_t)63;
@@ -161,46 +156,30 @@ static int reserve(const struct memory_space *space, const struct stream *s,
 	return m->p ? 0 : -1;
 }
 
-/* Does file job @k write an output from a buffer of which another output is written? */
-static bool is_further_output(const struct stream *s, uint32_t k)
-{
-	const struct sched_step *step = &s->sched->steps[s->job_steps[k]];
-	return step->op == SCHED_WRITE && step->dst.buf >= (uint32_t)s->window.args.devices;
-}
-
 /*
  * File data of buffers in device memory pass through a stage in host memory, which has a place for
  * each of these buffers. An element is there while a file step uses it in the buffer, so the steps
- * of the inputs and of an output never use it at once. Several outputs from one buffer do: each
- * after the first has another place.
+ * of the inputs and of the output never use it at once.
  */
 static int place_stages(struct stream *s, struct err *err)
 {
-	size_t total = 0, further = 0;
+	size_t total = 0;
 	for (uint32_t b = 0; b < s->sched->nbufs; b++)
 		s->stage_at[b] = SIZE_MAX;
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const uint32_t b = file_span(&s->sched->steps[s->job_steps[k]]).buf;
-		if (!is_far(s, k) || is_further_output(s, k)) {
-			further += is_far(s, k) ? stage_bytes(s, k) : 0;
-		} else if (s->stage_at[b] == SIZE_MAX) {
+		if (is_far(s, k) && s->stage_at[b] == SIZE_MAX) {
 			s->stage_at[b] = total;
 			total += buffer_bytes(s, b);
 		}
 	}
-	if (reserve(s->exec->spaces[0], s, &s->stage, total + further, err) < 0)
+	if (reserve(s->exec->spaces[0], s, &s->stage, total, err) < 0)
 		return -1;
 	for (uint32_t k = 0; k < s->njobs; k++) {
 		const struct sched_span span = file_span(&s->sched->steps[s->job_steps[k]]);
-		if (!is_far(s, k)) {
-			s->jobs[k].buf = at(s, span);
-		} else if (is_further_output(s, k)) {
-			s->jobs[k].buf = s->stage.p + total;
-			total += stage_bytes(s, k);
-		} else {
-			s->jobs[k].buf =
-			        s->stage.p + s->stage_at[span.buf] + span.off * s->vector->esize;
-		}
+		s->jobs[k].buf = !is_far(s, k) ? at(s, span)
+		                               : s->stage.p + s->stage_at[span.buf] +
+		                                         span.off * s->vector->esize;
 	}
 	return 0;
 }

@@ -305,7 +305,7 @@ int select_all(const struct select_args *a, struct selection *s, struct err *err
 	        .root = a->root,
 	        .ninputs = 1,
 	        .joint = a->joint,
-	        .noutputs = 1,
+	        .stores = true,
 	        .off = off,
 	        .recv_off = a->uneven ? off : NULL,
 	        .host = a->host,

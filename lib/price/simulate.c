@@ -822,7 +822,7 @@ bool simulate_algorithm(const struct price_model *m, const struct coll_algorithm
 	}
 	a.checked = true;                 /* by the estimate */
 	if (m->file <= 0 && !a.devices) { /* omit steps without a cost */
-		a.noutputs = 0;
+		a.stores = false;
 		a.loaded = true;
 	}
 	ok = sim_init(&sim, m, a.size, a.host, esize, why);

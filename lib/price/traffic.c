@@ -135,7 +135,8 @@ bool traffic_of(const struct coll_algorithm *alg, const struct coll_args *args,
 	if (ok)
 		choose_hosts(&t, args, hosts, ranks, chosen);
 	a.ninputs = 1;
-	a.noutputs = a.devices = 0;
+	a.stores = false;
+	a.devices = 0;
 	for (a.rank = 0; ok && a.rank < a.size; a.rank++)
 		if (chosen[host_of_rank(t.host, a.rank)])
 			ok = count_emitted(&t, alg, a);

@@ -41,7 +41,7 @@ static bool verify_init(struct verify *v)
 	const size_t size = (size_t)v->size;
 
 	v->bufs = calloc(size, sizeof(struct pieces *));
-	v->outs = calloc(size, sizeof(struct pieces *));
+	v->outs = calloc(size, sizeof(struct pieces));
 	v->arrived = calloc(size, sizeof(*v->arrived));
 	v->messages = calloc((size_t)v->g.n + 1, sizeof(*v->messages));
 	v->first_leaf = calloc(size + 1, sizeof(*v->first_leaf));
@@ -52,29 +52,22 @@ static bool verify_init(struct verify *v)
 
 		v->first_leaf[r + 1] = v->first_leaf[r] + (uint32_t)s->ninputs;
 		v->bufs[r] = calloc((size_t)s->nbufs + 1, sizeof(struct pieces));
-		v->outs[r] = calloc((size_t)s->noutputs + 1, sizeof(struct pieces));
-		if (!v->bufs[r] || !v->outs[r])
+		if (!v->bufs[r])
 			return verify_nomem(v);
 	}
 	v->seen_leaf = calloc((size_t)v->first_leaf[size] + 1, sizeof(*v->seen_leaf));
 	return v->seen_leaf || verify_nomem(v);
 }
 
-static void release_rows(struct pieces **rows, int r, uint32_t n)
-{
-	if (!rows || !rows[r])
-		return;
-	for (uint32_t i = 0; i < n; i++)
-		pieces_release(&rows[r][i]);
-	free(rows[r]);
-}
-
 static void verify_release(struct verify *v)
 {
-	for (int r = 0; r < v->size; r++) {
-		release_rows(v->bufs, r, v->scheds[r]->nbufs);
-		release_rows(v->outs, r, (uint32_t)v->scheds[r]->noutputs);
+	for (int r = 0; v->bufs && r < v->size; r++) {
+		for (uint32_t i = 0; v->bufs[r] && i < v->scheds[r]->nbufs; i++)
+			pieces_release(&v->bufs[r][i]);
+		free(v->bufs[r]);
 	}
+	for (int r = 0; v->outs && r < v->size; r++)
+		pieces_release(&v->outs[r]);
 	for (int r = 0; v->arrived && r < v->size; r++)
 		pieces_release(&v->arrived[r]);
 	for (uint32_t id = 0; v->messages && id < v->g.n; id++)

@@ -17,7 +17,7 @@ struct verify {
 	struct graph g;
 	struct nodes nodes;
 	struct pieces **bufs;    /* [rank][buffer] */
-	struct pieces **outs;    /* [rank][output]: what was written to the output */
+	struct pieces *outs;     /* [rank]: what was written to the output */
 	struct pieces *arrived;  /* [rank], of an exchange: the elements that have arrived */
 	struct pieces *messages; /* [step]: the values that a send has put on its lane */
 	uint32_t *first_leaf; /* [size + 1]: the index of the rank's first input among all inputs */

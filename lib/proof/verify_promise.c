@@ -339,9 +339,8 @@ bool verify_outputs(struct verify *v)
 	if (pieces_push(&all, coll_count(v->args), NODE_NONE, 0))
 		ok = verify_nomem(v);
 	for (int r = 0; r < v->size && ok; r++)
-		for (int o = 0; o < v->scheds[r]->noutputs && ok; o++)
-			if (v->outs[r][o].len)
-				ok = check_output(v, r, &v->outs[r][o], &all);
+		if (v->outs[r].len)
+			ok = check_output(v, r, &v->outs[r], &all);
 	pieces_release(&all);
 	return ok;
 }

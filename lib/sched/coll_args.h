@@ -39,12 +39,11 @@ struct coll_args {
 	 * the number of inputs of each rank, at least 1; ninputs is then ignored. NULL: the
 	 * operation is a fold of pairs. */
 	const uint32_t *joint;
-	int noutputs; /* output files; 0: the output stays in its buffer */
+	bool stores; /* the output is written to a file; else it stays in its buffer */
 	/* The number of devices of the rank; ranks may differ in it. 0: all buffers are in host
-	 * memory. Else input i is in the memory of device i mod devices, and output i, too (but see
-	 * unlinked). The
-	 * algorithm still runs in host memory: sched_build adds a fold of the inputs on device 0,
-	 * and copies between device and host memory. */
+	 * memory. Else input i is in the memory of device i mod devices (but see unlinked), and the
+	 * output in that of device 0. The algorithm still runs in host memory: sched_build adds a
+	 * fold of the inputs on device 0, and copies between device and host memory. */
 	int devices;
 	/* The devices have no access to each other's memory: all inputs are in that of device 0, so
 	 * that none goes through host memory to be folded. */

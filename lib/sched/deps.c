@@ -150,7 +150,7 @@ enum sched_error sched_check_step(const struct sched *s, const struct sched_step
 		return SCHED_TYPE;
 	if (st->op == SCHED_READ && st->src.buf >= (uint32_t)s->ninputs)
 		return SCHED_RANGE;
-	if (st->op == SCHED_WRITE && st->dst.buf >= (uint32_t)s->noutputs)
+	if (st->op == SCHED_WRITE && (!s->stores || st->dst.buf))
 		return SCHED_RANGE;
 	if (operations[st->op].wire ? st->peer < 0 || st->peer >= s->size || st->peer == s->rank
 	                            : st->peer != -1)

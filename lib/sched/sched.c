@@ -216,13 +216,9 @@ static struct sched_span folded_at(const struct sched_builder *b, uint64_t off)
 	return (struct sched_span){0, off};
 }
 
-/* The same for output @i. */
-static struct sched_span output_at(const struct sched_builder *b, int i, uint64_t off)
+/* The same for the output. */
+static struct sched_span output_at(const struct sched_builder *b, uint64_t off)
 {
-	const uint32_t k = b->args->devices ? (uint32_t)(i % b->args->devices) : 0;
-
-	if (k)
-		return (struct sched_span){(uint32_t)b->s->ninputs + k, off};
 	return b->s->lifted ? (struct sched_span){b->output, b->out_base + off} : sched_out(b, off);
 }
 
@@ -266,20 +262,11 @@ static void add_reads(struct sched_builder *b, size_t emitted)
 	free(t);
 }
 
-/* From where the elements of @t are copied to devices other than 0: those that have no access to
- * its memory take them from host memory, if they are there. */
-static struct sched_span nearest_output(const struct sched_builder *b, const struct turn *t)
-{
-	const bool in_host = b->s->lifted && (t->when || !b->shared);
-
-	return in_host && b->args->unlinked ? sched_out(b, t->lo) : output_at(b, 0, t->lo);
-}
-
-/* Add one WRITE per output and turn, in the order in which elements are complete. With devices,
+/* Add one WRITE per turn, in the order in which elements are complete. With devices,
  * copy them there first, unless they are there because the emitter left them unchanged. */
 static void add_writes(struct sched_builder *b, size_t emitted)
 {
-	const bool any = b->nout && (b->s->noutputs || b->s->lifted);
+	const bool any = b->nout && (b->s->stores || b->s->lifted);
 	size_t n = 0;
 	struct turn *t = any ? turns(b, emitted, false, &n) : NULL;
 
@@ -289,12 +276,10 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 		const uint64_t lo = t[k].lo, len = t[k].hi - lo;
 
 		if (b->s->lifted && (t[k].when || !b->shared))
-			sched_copy(b, output_at(b, 0, lo), sched_out(b, lo), len, 0);
-		for (int i = 1; i < b->s->noutputs && i < b->args->devices; i++)
-			sched_copy(b, output_at(b, i, lo), nearest_output(b, &t[k]), len, 0);
-		for (int i = 0; i < b->s->noutputs; i++)
-			add(b, SCHED_WRITE, -1, (struct sched_span){(uint32_t)i, lo},
-			    output_at(b, i, lo), len, 0);
+			sched_copy(b, output_at(b, lo), sched_out(b, lo), len, 0);
+		if (b->s->stores)
+			add(b, SCHED_WRITE, -1, (struct sched_span){0, lo}, output_at(b, lo), len,
+			    0);
 	}
 	free(t);
 }
@@ -341,8 +326,7 @@ enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a
 		return SCHED_PEER;
 	if (a->joint && check_joint(kind, a))
 		return check_joint(kind, a);
-	if ((!a->joint && a->ninputs < 1) || a->noutputs < 0 || a->off[0] || a->devices < 0 ||
-	    a->devices > UINT8_MAX)
+	if ((!a->joint && a->ninputs < 1) || a->off[0] || a->devices < 0 || a->devices > UINT8_MAX)
 		return SCHED_RANGE;
 	if (!a->checked &&
 	    (!ascends(a->off, a->size) || (a->recv_off && !ascends(a->recv_off, a->size))))
@@ -355,7 +339,7 @@ enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a
 	return a->off[a->size] > INT64_MAX ? SCHED_TOO_LARGE : SCHED_OK;
 }
 
-/* Add the buffers of @ninputs inputs and of the outputs, in one buffer if they are @shared: that of
+/* Add the buffers of @ninputs inputs and of the output, in one buffer if they are @shared: that of
  * the output, or the first of several inputs, which are folded into it. They are on @devices
  * devices; 0: in host memory. */
 static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devices)
@@ -371,8 +355,6 @@ static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devi
 		        : shared && ninputs == 1 ? 0
 		                                 : b->nin);
 	add_buf(b, SCHED_DATA, first, several ? 0 : shared ? longer : b->nout);
-	for (int i = 1; i < b->s->noutputs && i < devices; i++)
-		add_buf(b, SCHED_DATA, first + (unsigned)i, b->nout);
 }
 
 /* Lay out the inputs and the output, in one buffer if possible. */
@@ -480,7 +462,7 @@ static struct sched *build_or_emit(const struct coll_algorithm *alg, const struc
 		b.s->size = args->size;
 		b.s->ninputs = coll_inputs(args, args->rank);
 		b.s->njoint = (uint32_t)coll_contributions(args);
-		b.s->noutputs = args->noutputs;
+		b.s->stores = args->stores;
 		b.s->final = args->size > 1 && (alg->flags & COLL_FINAL) && !args->joint;
 		b.s->apart = args->size > 1 && args->devices && (alg->flags & COLL_APART);
 		build(&b, alg, whole);

@@ -22,7 +22,7 @@
 
 enum sched_op {
 	SCHED_READ,         /* dst <- the file of input number src.buf, from element src.off on */
-	SCHED_WRITE,        /* the file of output number dst.buf, from element dst.off on <- src */
+	SCHED_WRITE,        /* the file of the output, from element dst.off on <- src */
 	SCHED_SEND,         /* the lane to peer <- src */
 	SCHED_RECV,         /* dst <- the lane from peer, widened if dst is SCHED_ACC */
 	SCHED_RECV_REDUCE,  /* dst <- src op the lane from peer (SCHED_WIRE_LEFT: in reverse order)
@@ -55,7 +55,7 @@ enum sched_type { SCHED_DATA, SCHED_ACC };
 
 struct sched_span {
 	uint32_t buf; /* index into sched.bufs; of READ's src: number of the input; of WRITE's dst:
-	                 number of the output */
+	                 0 */
 	uint64_t off; /* elements */
 };
 
@@ -92,7 +92,8 @@ struct sched_buf {
 /* A finished schedule. The caller of sched_build owns it, and frees it with sched_free. */
 struct sched {
 	int rank, size;
-	int ninputs, noutputs;
+	int ninputs;
+	bool stores;     /* coll_args.stores */
 	uint32_t njoint; /* the contributions of a joint operation; 0: a fold of pairs */
 	struct sched_buf *bufs;
 	uint32_t nbufs;
@@ -101,10 +102,10 @@ struct sched {
 	struct sched_dep *deps;
 	uint32_t ndeps;
 	/* With devices, on several ranks, the schedule is lifted (sched_build): buffers 0..N-1 are
-	 * the inputs and buffer N is the output, in device memory; then follow those of further
-	 * outputs on other devices, and the algorithm's input, output and scratch, in host memory.
-	 * An output that may be in the place of several inputs is in buffer 0, and buffer N is
-	 * empty. `lifted` is the number of buffers in device memory, else 0. */
+	 * the inputs and buffer N is the output, in device memory; then follow the algorithm's
+	 * input, output and scratch, in host memory. An output that may be in the place of several
+	 * inputs is in buffer 0, and buffer N is empty. `lifted` is the number of buffers in device
+	 * memory, else 0. */
 	uint32_t lifted;
 	bool apart; /* a copy between host and device does not overlap a step that it conflicts with
 	             */
@@ -271,8 +272,8 @@ enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a
  * says why.
  *
  * Finishing adds READ steps at the beginning, one per input and per run of elements that the same
- * step needs first, in the order of these steps. It adds WRITE steps at the end, one per output and
- * per run of elements that the same step completes, in the order of these steps. Then it infers all
+ * step needs first, in the order of these steps. It adds WRITE steps at the end, one per
+ * run of elements that the same step completes, in the order of these steps. Then it infers all
  * dependencies (RAW, WAR, WAW on overlapping ranges). For size 1 the emitter is not called: the
  * inputs are folded into the output, or joined if the operation is joint (exscan: the output is the
  * identity).

@@ -146,9 +146,9 @@ static inline void do_read(struct concrete *c, int r, const struct sched_step *s
 
 static inline void do_write(struct concrete *c, int r, const struct sched_step *st, uint64_t x)
 {
-	const uint64_t pos = st->dst.off + x, at = st->dst.buf * c->nout[r] + pos;
+	const uint64_t at = st->dst.off + x;
 
-	if (pos >= c->nout[r] || c->out[r][at].there)
+	if (at >= c->nout[r] || c->out[r][at].there)
 		c->wrong = true;
 	else
 		c->out[r][at] = fetch(c, r, st->src, x);
@@ -337,13 +337,10 @@ static inline bool outputs_right(const struct concrete *c)
 	                   (kind == COLL_ALLREDUCE || kind == COLL_BARRIER);
 
 	for (int r = 0; r < t->size; r++)
-		for (uint64_t at = 0; at < c->nout[r] * (uint64_t)t->s[r]->noutputs; at++) {
-			const uint64_t pos = at % c->nout[r];
-
-			if (!is_wanted(t, r, c->out[r][at], wanted(c, r, pos)) ||
-			    (agree && c->out[r][at].tree != c->out[0][pos].tree))
+		for (uint64_t at = 0; at < c->nout[r]; at++)
+			if (!is_wanted(t, r, c->out[r][at], wanted(c, r, at)) ||
+			    (agree && c->out[r][at].tree != c->out[0][at].tree))
 				return false;
-		}
 	for (int r = 0; r < t->size && kind == COLL_EXCHANGE && t->size > 1; r++)
 		for (uint64_t e = 0; e < coll_count(&t->args[r]); e++)
 			if (c->arrived[r][e] != 1)
@@ -380,7 +377,7 @@ static inline bool concretely_right(const struct set *t)
 
 		c.nout[r] = model_rows(&c.model, r);
 		c.done[r] = calloc((size_t)s->nsteps + 1, sizeof(*c.done[r]));
-		c.out[r] = calloc(c.nout[r] * (size_t)a->noutputs + 1, sizeof(*c.out[r]));
+		c.out[r] = calloc(c.nout[r] + 1, sizeof(*c.out[r]));
 		c.arrived[r] = calloc(coll_count(a) + 1, sizeof(*c.arrived[r]));
 		c.bufs[r] = calloc((size_t)s->nbufs + 1, sizeof(*c.bufs[r]));
 		for (uint32_t b = 0; b < s->nbufs; b++)

@@ -151,7 +151,7 @@ static inline struct coll_args args_of(const struct problem *p, int r)
 	                          .ninputs = p->inputs[r],
 	                          .joint = reduce_is_joint(p->op) ? (const uint32_t *)p->inputs
 	                                                          : NULL,
-	                          .noutputs = !p->mute[r],
+	                          .stores = !p->mute[r],
 	                          .off = p->uneven ? p->parts[r][0] : p->off,
 	                          .recv_off = p->uneven ? p->parts[r][1] : NULL,
 	                          .host = p->placed ? p->host : NULL,

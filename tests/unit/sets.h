@@ -37,9 +37,8 @@ static inline int up_to(int size, int sanitized)
 
 struct shape {
 	int size, root;
-	int ninputs;  /* 0: 1 + rank % 3 */
-	int devices;  /* -1: rank % 3 */
-	int noutputs; /* 0: one */
+	int ninputs; /* 0: 1 + rank % 3 */
+	int devices; /* -1: rank % 3 */
 	unsigned base, steps;
 	uint64_t off[MAX_SIZE + 1];
 	bool joins; /* a joint operation, of so many inputs of each rank: */
@@ -86,7 +85,7 @@ static inline struct coll_args shape_args(const struct shape *sh)
 	                          .root = sh->root,
 	                          .ninputs = sh->ninputs,
 	                          .joint = sh->joins ? sh->joint : NULL,
-	                          .noutputs = sh->noutputs ? sh->noutputs : 1,
+	                          .stores = true,
 	                          .devices = sh->devices,
 	                          .off = sh->off,
 	                          .host = sh->host,

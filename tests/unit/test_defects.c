@@ -12,7 +12,7 @@ static void refuse(enum coll_kind kind, const char *name, unsigned flags, int si
 {
 	struct coll_algorithm alg = *coll_find(kind, name);
 	uint64_t off[MAX_SIZE + 1];
-	const struct coll_args a = {.size = size, .ninputs = 1, .noutputs = 1, .off = off};
+	const struct coll_args a = {.size = size, .ninputs = 1, .stores = true, .off = off};
 	char why[VERIFY_TEXT];
 
 	alg.flags = flags;
@@ -45,7 +45,7 @@ static void verify_toy(enum coll_kind kind, unsigned flags,
 	const struct coll_args a = {.size = size,
 	                            .root = size / 2,
 	                            .ninputs = 1,
-	                            .noutputs = 1,
+	                            .stores = true,
 	                            .off = off,
 	                            .steps = 1};
 	char why[VERIFY_TEXT] = "";
@@ -235,7 +235,7 @@ TEST(test_copies_is_needed)
 	for (size_t i = 0; i < coll_algorithms_len; i++) {
 		struct coll_algorithm alg = *coll_algorithms[i];
 		struct coll_args a = {
-		        .size = 4, .ninputs = 1, .noutputs = 1, .off = off, .host = host};
+		        .size = 4, .ninputs = 1, .stores = true, .off = off, .host = host};
 
 		if (!(alg.flags & COLL_COPIES) || alg.flags & COLL_DEVICES)
 			continue;
@@ -414,7 +414,7 @@ TEST(test_uneven_parts)
 {
 	static const uint64_t counts[] = {1, 2, 0, 3, 0, 1, 40, 2, 2};
 	struct coll_algorithm alg = *coll_find(COLL_ALLTOALL, "bruck");
-	const struct coll_args a = {.size = 3, .ninputs = 1, .noutputs = 1};
+	const struct coll_args a = {.size = 3, .ninputs = 1, .stores = true};
 	char why[VERIFY_TEXT];
 
 	assert_true(verify_alltoallv(&alg, &a, counts, why));

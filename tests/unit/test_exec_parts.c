@@ -275,7 +275,7 @@ TEST(edges_of_more_windows_than_elements)
 		                        .args = {.rank = 1,
 		                                 .size = 4,
 		                                 .ninputs = 1,
-		                                 .noutputs = 1,
+		                                 .stores = true,
 		                                 .off = off,
 		                                 .recv_off = parts ? recv_off : NULL,
 		                                 .steps = 1,

@@ -155,7 +155,6 @@ static void one_cluster(uint64_t seed)
 		sh.root = (int)random_below(&seed, (uint64_t)c.size);
 		sh.ninputs = (int)random_below(&seed, 4);
 		sh.devices = (int)random_below(&seed, 8) == 0 ? -1 : 0;
-		sh.noutputs = 1 + (random_below(&seed, 8) == 0);
 		assert_true(shape_fit(&sh, coll_algorithms[i]));
 		assert_verified(coll_algorithms[i], &sh);
 		if (c.size > 9)
@@ -403,7 +402,7 @@ TEST(test_hosts_that_are_none)
 
 	for (size_t i = 0; i < LENGTH(bad); i++) {
 		const struct coll_args a = {
-		        .size = 4, .ninputs = 1, .noutputs = 1, .off = off, .host = bad[i]};
+		        .size = 4, .ninputs = 1, .stores = true, .off = off, .host = bad[i]};
 		enum sched_error e;
 
 		assert_null(coll_build(coll_find(COLL_ALLREDUCE, "direct"), &a, &e));

@@ -246,7 +246,7 @@ TEST(test_steps_of_many_ranks)
 			                            .size = p,
 			                            .root = root,
 			                            .ninputs = 1,
-			                            .noutputs = 1,
+			                            .stores = true,
 			                            .off = off};
 			const char *runs = coll_resolve(alg, &a)->name;
 			const bool star = !strcmp(runs, "linear") || strstr(runs, "one_to_all");

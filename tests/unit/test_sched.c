@@ -74,7 +74,7 @@ static void emit_fold(struct sched_builder *b, const struct coll_args *a)
 
 TEST(test_one_input_is_in_place)
 {
-	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
+	const struct coll_args a = {.size = 2, .ninputs = 1, .stores = true, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
 
 	assert_int_equal(s->nbufs, 2);
@@ -94,19 +94,19 @@ static void emit_fold_blocks(struct sched_builder *b, const struct coll_args *a)
 
 TEST(test_several_inputs_are_folded)
 {
-	const struct coll_args a = {.size = 2, .ninputs = 3, .noutputs = 2, .off = off_4_6};
+	const struct coll_args a = {.size = 2, .ninputs = 3, .stores = true, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold_blocks, &a);
 
 	assert_int_equal(s->nbufs, 4);
 	for (int i = 0; i < 4; i++)
 		assert_int_equal(s->bufs[i].len, 10);
-	assert_int_equal(s->nsteps, 6 + 2 + 4);
+	assert_int_equal(s->nsteps, 6 + 2 + 2);
 	assert_step(s, 0, SCHED_READ, -1, AT(0, 4), AT(0, 4), 6);
 	assert_step(s, 2, SCHED_READ, -1, AT(2, 4), AT(2, 4), 6);
 	assert_step(s, 3, SCHED_READ, -1, AT(0, 0), AT(0, 0), 4);
 	assert_step(s, 6, SCHED_LOCAL_REDUCE, -1, AT(3, 4), AT(0, 4), 6);
 	assert_step(s, 8, SCHED_WRITE, -1, AT(0, 4), AT(3, 4), 6);
-	assert_step(s, 9, SCHED_WRITE, -1, AT(1, 4), AT(3, 4), 6);
+	assert_step(s, 9, SCHED_WRITE, -1, AT(0, 0), AT(3, 0), 4);
 	/* Each input's READ of the block. */
 	assert_int_equal(s->steps[7].ndep, 3);
 	assert_dep(s, 7, 0, 3, 0, 4, 0);
@@ -130,7 +130,7 @@ static void emit_own_block(struct sched_builder *b, const struct coll_args *a)
 TEST(test_an_input_that_is_a_block_of_the_output)
 {
 	const struct coll_args a = {
-	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
+	        .rank = 1, .size = 2, .ninputs = 1, .stores = true, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLGATHER, emit_own_block, &a);
 
 	assert_int_equal(s->bufs[0].len, 0);
@@ -144,7 +144,7 @@ TEST(test_an_input_that_is_a_block_of_the_output)
 TEST(test_an_output_that_is_a_block_of_the_input)
 {
 	const struct coll_args a = {
-	        .rank = 1, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
+	        .rank = 1, .size = 2, .ninputs = 1, .stores = true, .off = off_4_6};
 	struct sched *s = build_ok(COLL_REDUCE_SCATTER, emit_nothing, &a);
 
 	assert_int_equal(s->bufs[1].len, 10);
@@ -183,7 +183,7 @@ static void emit_must_not(struct sched_builder *b, const struct coll_args *a)
 TEST(test_one_rank)
 {
 	const uint64_t off[] = {0, 7};
-	const struct coll_args a = {.size = 1, .ninputs = 2, .noutputs = 1, .off = off};
+	const struct coll_args a = {.size = 1, .ninputs = 2, .stores = true, .off = off};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_must_not, &a);
 
 	assert_int_equal(s->nsteps, 4);
@@ -194,7 +194,7 @@ TEST(test_one_rank)
 
 TEST(test_no_output_no_writes)
 {
-	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 0, .off = off_4_6};
+	const struct coll_args a = {.size = 2, .ninputs = 1, .stores = false, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_fold, &a);
 
 	assert_int_equal(s->nsteps, 1);
@@ -280,7 +280,7 @@ TEST(test_errors)
 	        {emit_wrapping, SCHED_RANGE},
 	        {emit_no_such_input, SCHED_RANGE},
 	};
-	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
+	const struct coll_args a = {.size = 2, .ninputs = 1, .stores = true, .off = off_4_6};
 
 	for (size_t i = 0; i < LENGTH(cases); i++) {
 		enum sched_error e;
@@ -296,11 +296,11 @@ TEST(test_bad_arguments)
 {
 	static const uint64_t falling[] = {0, 4, 3}, late[] = {1, 4, 5};
 	const struct coll_args cases[] = {
-	        {.rank = 2, .size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6},
-	        {.size = 2, .root = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6},
-	        {.size = 2, .ninputs = 0, .noutputs = 1, .off = off_4_6},
-	        {.size = 2, .ninputs = 1, .noutputs = 1, .off = falling},
-	        {.size = 2, .ninputs = 1, .noutputs = 1, .off = late},
+	        {.rank = 2, .size = 2, .ninputs = 1, .stores = true, .off = off_4_6},
+	        {.size = 2, .root = 2, .ninputs = 1, .stores = true, .off = off_4_6},
+	        {.size = 2, .ninputs = 0, .stores = true, .off = off_4_6},
+	        {.size = 2, .ninputs = 1, .stores = true, .off = falling},
+	        {.size = 2, .ninputs = 1, .stores = true, .off = late},
 	};
 
 	for (size_t i = 0; i < LENGTH(cases); i++) {
@@ -327,7 +327,7 @@ static void emit_send_recv(struct sched_builder *b, const struct coll_args *a)
  */
 TEST(test_dependencies_by_hand)
 {
-	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
+	const struct coll_args a = {.size = 2, .ninputs = 1, .stores = true, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_send_recv, &a);
 
 	assert_int_equal(s->nsteps, 3 + 2 + 2);
@@ -365,7 +365,7 @@ static void emit_pieces(struct sched_builder *b, const struct coll_args *a)
 
 TEST(test_dependencies_are_joined)
 {
-	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
+	const struct coll_args a = {.size = 2, .ninputs = 1, .stores = true, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_pieces, &a);
 
 	assert_step(s, 3, SCHED_SEND, 1, NOWHERE, AT(2, 0), 10);
@@ -386,7 +386,7 @@ TEST(test_dependencies_are_joined)
 TEST(test_files_in_the_order_of_need)
 {
 	const uint64_t off[] = {0, 4, 8, 12};
-	const struct coll_args a = {.rank = 1, .size = 3, .ninputs = 1, .noutputs = 1, .off = off};
+	const struct coll_args a = {.rank = 1, .size = 3, .ninputs = 1, .stores = true, .off = off};
 	struct sched *s =
 	        build_ok(COLL_ALLREDUCE, coll_find(COLL_ALLREDUCE, "ring_chunked")->emit, &a);
 	const uint64_t reads[] = {4, 6, 0, 2, 8, 10}, writes[] = {8, 10, 4, 6, 0, 2};
@@ -402,7 +402,7 @@ TEST(test_files_in_the_order_of_need)
 /* The rule itself: what a shifted and a partial dependency let through. */
 TEST(test_frontier_rule)
 {
-	const struct coll_args a = {.size = 2, .ninputs = 1, .noutputs = 1, .off = off_4_6};
+	const struct coll_args a = {.size = 2, .ninputs = 1, .stores = true, .off = off_4_6};
 	struct sched *s = build_ok(COLL_ALLREDUCE, emit_send_recv, &a);
 	uint64_t done[7] = {6, 2, 2, 0, 0, 0, 0};
 	const uint64_t recv_limit[] = {0, 0, 0, 1, 2, 3, 6};
@@ -471,7 +471,7 @@ TEST(test_random_dependencies)
 		const uint64_t n = 1 + (uint64_t)i % 9;
 		const uint64_t off[] = {0, n / 2, n};
 		const struct coll_args a = {
-		        .size = 2, .ninputs = 1 + i % 3, .noutputs = 1, .off = off};
+		        .size = 2, .ninputs = 1 + i % 3, .stores = true, .off = off};
 		struct sched *s;
 
 		seed = (uint64_t)i;
@@ -495,7 +495,7 @@ TEST(test_thousands_of_ranks)
 		const struct coll_args a = {.rank = size / 3,
 		                            .size = size,
 		                            .ninputs = 1,
-		                            .noutputs = 1,
+		                            .stores = true,
 		                            .off = off,
 		                            .steps = 3};
 		enum sched_error e;

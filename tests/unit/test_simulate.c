@@ -105,7 +105,7 @@ static struct coll_args args_of(int size, uint64_t count)
 {
 	coll_split(count, size, off);
 	return (struct coll_args){
-	        .size = size, .ninputs = 1, .noutputs = 1, .off = off, .esize = 1, .steps = 1};
+	        .size = size, .ninputs = 1, .stores = true, .off = off, .esize = 1, .steps = 1};
 }
 
 typedef void emitter(struct sched_builder *, const struct coll_args *);

@@ -127,7 +127,7 @@ static struct coll_args args_of(int size, uint64_t count, unsigned esize)
 	assert_non_null(off);
 	coll_split(count, size, off);
 	return (struct coll_args){
-	        .size = size, .ninputs = 1, .noutputs = 1, .off = off, .esize = esize};
+	        .size = size, .ninputs = 1, .stores = true, .off = off, .esize = esize};
 }
 
 static const char *choice(int size, uint64_t count, unsigned esize)

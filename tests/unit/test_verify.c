@@ -114,7 +114,6 @@ static void one_property(uint64_t seed)
 	sh.ninputs = (int)random_below(&seed, 4);
 	sh.devices = (int)random_below(&seed, 6) - 1;
 	sh.devices = sh.devices == 4 ? 0 : sh.devices;
-	sh.noutputs = 1 + (random_below(&seed, 8) == 0);
 	sh.base = (unsigned)random_below(&seed, 7);
 	sh.base += sh.base == 1;
 	sh.steps = (unsigned)random_below(&seed, 5);

@@ -75,7 +75,7 @@ int layout_make(struct vector_layout *l, const struct layout_of *p, int rank, co
 	        .root = p->root,
 	        .ninputs = p->ninputs && p->kind == p->request->kind ? p->ninputs : 1,
 	        .joint = p->joint,
-	        .noutputs = p->stores,
+	        .stores = p->stores,
 	        .off = l->off,
 	        .recv_off = from ? l->recv_off : NULL,
 	        .host = p->host,

@@ -356,8 +356,11 @@ static int merge_write(void *ctx, int vector, const void *buf, uint64_t pos, uin
 static struct coll_args merge_args(struct bench *b, uint64_t count)
 {
 	coll_split(count, b->size, b->merge_off);
-	return (struct coll_args){
-	        .rank = b->rank, .size = b->size, .ninputs = 1, .noutputs = 1, .off = b->merge_off};
+	return (struct coll_args){.rank = b->rank,
+	                          .size = b->size,
+	                          .ninputs = 1,
+	                          .stores = true,
+	                          .off = b->merge_off};
 }
 
 static const struct coll_algorithm *merge_algorithm(void)
@@ -412,7 +415,7 @@ static struct exec_vector barrier_vector(struct bench *b)
 	                        .dtype = DTYPE_U8,
 	                        .windows = 1};
 
-	v.args.noutputs = 0;
+	v.args.stores = false;
 	return v;
 }
 
@@ -438,7 +441,7 @@ static int run_drive(struct bench *b, const struct bench_case *c, struct bench_v
 	        .divisor = b->size,
 	        .windows = 1,
 	};
-	vector.args.noutputs = v->checking ? 1 : 0;
+	vector.args.stores = v->checking;
 	vector.args.devices = devices_count(b->life->devices);
 	vector.args.unlinked = devices_are_unlinked(b->life->devices);
 	const struct exec_vector notice = barrier_vector(b);

@@ -18,7 +18,7 @@ static double square(double x)
 /* The closed-form cost of a measured case; zero on lack of memory. */
 static struct coll_cost cost_of(const struct select_measured *k)
 {
-	struct coll_args args = {.size = k->size, .ninputs = 1, .noutputs = 1, .esize = 1};
+	struct coll_args args = {.size = k->size, .ninputs = 1, .stores = true, .esize = 1};
 	uint64_t *off = calloc((size_t)k->size + 1, sizeof *off);
 	struct coll_cost cost = {0};
 
