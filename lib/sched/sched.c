@@ -216,10 +216,10 @@ static struct sched_span folded_at(const struct sched_builder *b, uint64_t off)
 	return (struct sched_span){0, off};
 }
 
-/* The same for the output. */
+/* Lifted: the output, on device 0. */
 static struct sched_span output_at(const struct sched_builder *b, uint64_t off)
 {
-	return b->s->lifted ? (struct sched_span){b->output, b->out_base + off} : sched_out(b, off);
+	return (struct sched_span){b->output, b->out_base + off};
 }
 
 /* The turns of the emitter's input (@first) or output; one if copies do not overlap other steps. */
@@ -262,8 +262,9 @@ static void add_reads(struct sched_builder *b, size_t emitted)
 	free(t);
 }
 
-/* Add one WRITE per turn, in the order in which elements are complete. With devices,
- * copy them there first, unless they are there because the emitter left them unchanged. */
+/* Add one WRITE per turn, in the order in which elements are complete. With devices, elements that
+ * the emitter left unchanged are on the device. All others are complete in host memory, and are
+ * written from there; only if no file takes them, they are copied to the device. */
 static void add_writes(struct sched_builder *b, size_t emitted)
 {
 	const bool any = b->nout && (b->s->stores || b->s->lifted);
@@ -274,12 +275,13 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 		fail(b, SCHED_NOMEM);
 	for (size_t k = 0; t && k < n; k++) {
 		const uint64_t lo = t[k].lo, len = t[k].hi - lo;
+		const bool on_device = b->s->lifted && b->shared && !t[k].when;
 
-		if (b->s->lifted && (t[k].when || !b->shared))
-			sched_copy(b, output_at(b, lo), sched_out(b, lo), len, 0);
 		if (b->s->stores)
-			add(b, SCHED_WRITE, -1, (struct sched_span){0, lo}, output_at(b, lo), len,
-			    0);
+			add(b, SCHED_WRITE, -1, (struct sched_span){0, lo},
+			    on_device ? output_at(b, lo) : sched_out(b, lo), len, 0);
+		else if (b->s->lifted && !on_device)
+			sched_copy(b, output_at(b, lo), sched_out(b, lo), len, 0);
 	}
 	free(t);
 }
@@ -340,9 +342,9 @@ enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a
 }
 
 /* Add the buffers of @ninputs inputs and of the output, in one buffer if they are @shared: that of
- * the output, or the first of several inputs, which are folded into it. They are on @devices
- * devices; 0: in host memory. */
-static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devices)
+ * the output, or the first of several inputs, which are folded into it. A buffer of the output
+ * alone has @nout elements. They are on @devices devices; 0: in host memory. */
+static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devices, uint64_t nout)
 {
 	const uint64_t longer = b->nin > b->nout ? b->nin : b->nout;
 	const bool several = shared && ninputs > 1;
@@ -354,7 +356,7 @@ static void add_bufs(struct sched_builder *b, int ninputs, bool shared, int devi
 		        several && i == 0        ? longer
 		        : shared && ninputs == 1 ? 0
 		                                 : b->nin);
-	add_buf(b, SCHED_DATA, first, several ? 0 : shared ? longer : b->nout);
+	add_buf(b, SCHED_DATA, first, several ? 0 : shared ? longer : nout);
 }
 
 /* Lay out the inputs and the output, in one buffer if possible. */
@@ -375,12 +377,13 @@ static void lay_out(struct sched_builder *b)
 		b->out_base = off[x.out_lo] > off[x.in_lo] ? off[x.out_lo] - off[x.in_lo] : 0;
 	}
 	if (b->args->devices)
-		add_bufs(b, b->s->ninputs, b->shared, b->args->devices);
+		add_bufs(b, b->s->ninputs, b->shared, b->args->devices,
+		         lifts && b->s->stores ? 0 : b->nout);
 	b->output = b->shared && b->s->ninputs > 1 ? 0 : (uint32_t)b->s->ninputs;
 	if (lifts)
 		b->first = b->s->lifted = b->s->nbufs;
 	if (lifts || !b->args->devices)
-		add_bufs(b, b->ninputs, b->shared, 0);
+		add_bufs(b, b->ninputs, b->shared, 0, b->nout);
 }
 
 static void emit(struct sched_builder *b, const struct coll_algorithm *alg)

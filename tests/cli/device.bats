@@ -92,7 +92,9 @@ setup() {
 	for a in ring ring_chunked halving_doubling halving_doubling_pipelined; do
 		run -0 collctl plan allreduce -n 5 -a "cuda_$a" --count 103 --verify
 		assert_line --partial 'verified: all 5 schedules'
-		assert_line --regexp 'copy +gpu0\.out.* <- out'
+		assert_line --regexp 'copy +out.* <- gpu0\.out'
+		assert_line --regexp 'write +output0.* <- out'
+		refute_line --regexp 'copy +gpu0\.out.* <- out'
 	done
 }
 

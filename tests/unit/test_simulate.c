@@ -569,8 +569,9 @@ TEST(test_same_every_time)
 	}
 }
 
-/* A broadcast from a device to a device: input, copy to the host, message, copy to the device,
- * output. Apart they follow one another; else each streams behind the one before. */
+/* A broadcast from a device: input, copy to the host, message, and the output: from host memory to
+ * a file, or a copy to the other device. Apart they follow one another; else each streams behind
+ * the one before. */
 TEST(test_devices)
 {
 	const double start = 2e-3, copy = 1e-7, part = start + M * copy;
@@ -583,12 +584,17 @@ TEST(test_devices)
 	m.device_start = start;
 	m.device_copy = copy;
 	args.devices = 1;
-	assert_true(simulate_algorithm(&m, &alg, &args, 1, &is, why));
-	assert_true(is.seconds > L + T + part && is.seconds < L + T + 4 * part);
-	alg.flags = COLL_APART;
-	assert_true(simulate_algorithm(&m, &alg, &args, 1, &is, why));
-	/* A step that waits for another one's last element begins when that one begins to end. */
-	assert_true(fabs(is.seconds - (L + T + 4 * part)) < 1e-4 * is.seconds);
+	for (int parts = 2; parts <= 3; parts++) {
+		args.stores = parts == 2;
+		alg.flags = 0;
+		assert_true(simulate_algorithm(&m, &alg, &args, 1, &is, why));
+		assert_true(is.seconds > L + T + part && is.seconds < L + T + parts * part);
+		alg.flags = COLL_APART;
+		assert_true(simulate_algorithm(&m, &alg, &args, 1, &is, why));
+		/* A step that waits for another one's last element begins when that one begins to
+		 * end. */
+		assert_true(fabs(is.seconds - (L + T + parts * part)) < 1e-4 * is.seconds);
+	}
 }
 
 int main(void)
