@@ -52,7 +52,7 @@ static int write_picture(void *ctx, const struct bench_head *head, struct err *e
 /* Check the options that are about the output. */
 static int check_output(const struct coll_request *r, const struct options *o, struct err *err)
 {
-	const bool to_stdout = o->svg && strcmp(o->svg, "-") == 0;
+	const bool to_stdout = options_svg_to_stdout(o);
 	const char *text = o->json ? "--json" : "--csv";
 	if (o->json && o->csv)
 		return err_set(err, ERR_USAGE,
@@ -94,7 +94,7 @@ static int print_result(const struct bench_view *v, const struct command *cmd,
 
 static enum bench_form form_of(const struct options *o)
 {
-	if (o->svg && strcmp(o->svg, "-") == 0)
+	if (options_svg_to_stdout(o))
 		return BENCH_SILENT;
 	return o->json ? BENCH_JSON : o->csv ? BENCH_CSV : BENCH_TABLE;
 }

@@ -43,7 +43,7 @@ static int on_checked(void *ctx, struct job *job, const struct link_matrix *link
 	                                .time = o->request.check.time,
 	                                .absent = o->request.check.absent};
 	progress_stop(&v->job.progress);
-	const bool picture_only = o->svg && strcmp(o->svg, "-") == 0;
+	const bool picture_only = options_svg_to_stdout(o);
 	if (o->json)
 		v->found = check_json(&view);
 	else if (!picture_only)
@@ -71,7 +71,7 @@ int cmd_check(const struct command *cmd, struct options *o, int argc, char **arg
 	struct coll_request request;
 	observer.checked = on_checked;
 	o->request.check.absent = getenv(RANK_ABSENT);
-	if (o->json && o->svg && strcmp(o->svg, "-") == 0)
+	if (o->json && options_svg_to_stdout(o))
 		err_set(&result.err, ERR_USAGE,
 		        "--json and --svg - both write to stdout: give one of them");
 	else if (request_from_options(&request, WORK_CHECK, cmd, o, argc, argv, &result.err) == 0)

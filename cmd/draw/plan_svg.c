@@ -127,11 +127,6 @@ static uint64_t messages_of(const struct planned *p)
 	return n;
 }
 
-bool plan_svg_only(const struct planned *p)
-{
-	return p->o->svg && strcmp(p->o->svg, "-") == 0;
-}
-
 int plan_svg(const struct planned *p, struct err *err)
 {
 	const uint64_t messages = messages_of(p);

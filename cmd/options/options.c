@@ -381,6 +381,11 @@ const char *options_source(const struct options *o, const void *member, char *bu
 	return "";
 }
 
+bool options_svg_to_stdout(const struct options *o)
+{
+	return o->svg && strcmp(o->svg, "-") == 0;
+}
+
 static void apply_environment(const struct command *cmd, struct options *o, struct err *err)
 {
 	char name[64];

@@ -103,6 +103,9 @@ const char *option_variable(const struct setting *row, char *buf, size_t cap);
 /* Was the option of this member given on the command line? */
 bool options_given(const struct options *, const void *member);
 
+/* --svg -: is the picture written to stdout, so that nothing else may be printed there? */
+bool options_svg_to_stdout(const struct options *);
+
 /* Set the defaults. */
 void options_init(struct options *o);
 

@@ -80,7 +80,7 @@ static int check_options(const struct options *o, struct err *err)
 	if (o->rates && o->host_cpus && !o->hosts)
 		return err_set(err, ERR_USAGE,
 		               "--rates and --host-cpus: one host has no links; give --hosts, too");
-	if (o->json && o->svg && strcmp(o->svg, "-") == 0)
+	if (o->json && options_svg_to_stdout(o))
 		return err_set(err, ERR_USAGE,
 		               "--json and --svg - both write to stdout: give one of them");
 	if (o->svg && o->request.settings.rank >= 0)
@@ -388,14 +388,14 @@ static int show(struct planned *p, struct err *err)
 	if (p->o->compare && p->o->svg && plan_compare_svg(p, err) < 0)
 		return -1;
 	if (p->o->compare)
-		return plan_svg_only(p) ? 0 : plan_compare(p, err);
+		return options_svg_to_stdout(p->o) ? 0 : plan_compare(p, err);
 	if (choose(p, err) < 0 || build_wanted(p, err) < 0 || (p->o->verify && verify(p, err) < 0))
 		return -1;
 	if (p->o->svg && plan_svg(p, err) < 0)
 		return -1;
 	if (p->o->json)
 		return plan_print_json(p, p->o->request.settings.rank);
-	if (!plan_svg_only(p))
+	if (!options_svg_to_stdout(p->o))
 		plan_print_text(p, p->o->request.settings.rank);
 	return 0;
 }
@@ -407,9 +407,10 @@ int cmd_plan(const struct command *cmd, struct options *o, int argc, char **argv
 	int code;
 
 	(void)argc;
-	const struct named_file files[] = {{"--tuning", o->request.tuning, false},
-	                                   {"--hostfile", o->request.settings.hostfile, false},
-	                                   {"--svg", o->svg, true}};
+	const struct named_file files[] = {
+	        {"--tuning", o->request.tuning, false},
+	        {"--hostfile", o->request.settings.hostfile, false},
+	        {"--svg", options_svg_to_stdout(o) ? NULL : o->svg, true}};
 	tuning_init(&p.tuning);
 	code = written_compare(files, 3, &err) < 0 || take_hosts(&p, o, &err) < 0 ||
 	                       planned_init(&p, argv[1], &err) < 0

@@ -69,8 +69,6 @@ int plan_print_json(const struct planned *, int rank);
 int plan_svg(const struct planned *, struct err *err);
 /* --compare: draw the predicted time against the size, a line for each algorithm. */
 int plan_compare_svg(const struct planned *, struct err *err);
-/* Is the picture written to stdout, so that nothing else may be printed there? */
-bool plan_svg_only(const struct planned *);
 
 /* Price every algorithm of the collective, and print. Returns the exit code, or -1: out of memory.
  */

@@ -204,7 +204,7 @@ by_hand() {
 	[[ $stderr == *'hosts: 0 of 1 hosts reach each other'* ]] || fail "$stderr"
 	[[ -e hosts && ! -s hosts ]]
 	run -2 collctl check -n 2 --hosts-out -
-	assert_output --partial "--hosts-out: '-' is not the name of a file"
+	assert_output --partial "--hosts-out: - is not a file: give the name of one"
 	run -2 collctl check -n 1 --hosts-out same --tuning-out ./same
 	assert_output --partial same
 	run -2 collctl allreduce -n 1 --hosts-out x in.npy -o out.npy

@@ -186,6 +186,40 @@ every() {
 	assert_equal "$(ls -A out)" ''
 }
 
+@test "a trace is refused the files of --origin, --momentum and --delta, and of their folders, also by a link" {
+	local name
+	inputs 4 10
+	cp in.2.npy origin.npy
+	cp in.3.npy mom.0.npy
+	cp in.3.npy mom.1.npy
+	mkdir old new keep
+	cp in.0.npy old/a
+	cp in.1.npy new/a
+	ln -s origin.npy to-origin
+	ln -s old/a to-old
+	cp -r origin.npy mom.1.npy old keep
+	refused() { # refused WHAT ARGUMENTS
+		run -2 collctl run -n 2 -- "${@:2}"
+		[[ $output == *"$1: give another name"* ]] || fail "$output"
+		for name in origin.npy mom.1.npy old/a; do
+			cmp $name keep/$name
+		done
+	}
+	average=(allreduce --op avg --origin origin.npy 'in.{rank}.npy' -o 'out.{rank}.npy')
+	for name in origin.npy to-origin; do
+		refused "--trace: $name is a file of --origin" "${average[@]}" --trace $name
+	done
+	refused '--trace: mom.1.npy is the file of --momentum' "${average[@]}" --outer nesterov:1,0.5 \
+		--momentum 'mom.{rank}.npy' --trace mom.1.npy # of another rank
+	for name in old/a to-old; do
+		refused "--trace-svg: $name is a file of --delta" broadcast --raw-file --delta old new -o 'copy{rank}' --trace-svg $name
+	done
+	refused '--trace: old/a is a file of --delta' broadcast --raw-file --delta old/a new/a -o 'copy{rank}' --trace old/a
+	[[ -L to-origin && -L to-old ]]
+	collctl run -n 2 -- broadcast --raw-file --delta old new -o 'copy{rank}' --trace old/t # another name
+	cmp copy1/a new/a
+}
+
 @test "a trace is refused the name of a file in the folder of another rank's output" {
 	local name
 	inputs 1 10
@@ -241,6 +275,13 @@ every() {
 	refused '--tuning-out: link is the file of --secret-file' collctl check -n 1 --secret-file job.key --tuning-out link
 	refused '--svg: link is the file of --tuning' collctl plan allreduce -n 4 --tuning job.key --svg link
 	refused '--port-file: link is the file of --token-file' collctl serve --token-file job.key --port-file link
+	cp job.raw ticket
+	chmod 600 ticket
+	refused '--trace: ticket is the file of --ticket-file' collctl allreduce --ticket-file ticket --trace ticket in.0.npy -o o.npy
+	cmp ticket keep
+	refused '--tuning-out: - is not a file' collctl bench allreduce -n 1 --tuning-out -
+	refused '--port-file: - is not a file' collctl serve --port-file -
+	refused '--momentum: - is not a file' collctl allreduce -n 1 --op avg --origin in.1.npy --outer nesterov:1,0.5 --momentum - in.0.npy -o o.npy
 	refused '--svg: t is the file of --tuning-out' collctl check -n 1 --svg t --tuning-out t
 	collctl bench allreduce -n 1 --iters 1 --minbytes 4 --maxbytes 4 --tuning-out tuning
 	collctl bench allreduce -n 1 --iters 1 --minbytes 4 --maxbytes 4 --tuning tuning --tuning-out tuning # the old one

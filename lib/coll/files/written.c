@@ -23,6 +23,10 @@ int written_compare(const struct named_file *files, int n, struct err *err)
 	struct target_id *ids =
 	        err_calloc((size_t)n + 1, sizeof *ids, "the names of the files", err);
 	int ret = ids ? 0 : -1;
+	for (int i = 0; ret == 0 && i < n; i++)
+		if (files[i].written && files[i].path && strcmp(files[i].path, "-") == 0)
+			ret = err_set(err, ERR_USAGE, "%s: - is not a file: give the name of one",
+			              files[i].option);
 	for (int i = 0; ids && i < n; i++)
 		if (files[i].path)
 			target_id(&ids[i], files[i].path, true);
@@ -40,7 +44,7 @@ int written_compare(const struct named_file *files, int n, struct err *err)
 	return ret;
 }
 
-#define FILES_MOST (13 + COLL_ALSO)
+#define FILES_MOST (15 + COLL_ALSO)
 
 /* The files that this rank reads, but inputs, and those that it writes, but outputs. @tuning: the
  * old tuning file; else the new one. Returns their number. */
@@ -50,6 +54,7 @@ static int list_files(const struct coll_request *r, bool tuning, struct named_fi
 	const struct named_file all[] = {
 	        {"--tuning", tuning ? r->tuning : NULL, false},
 	        {"--hostfile", s->hostfile, false},
+	        {"--ticket-file", s->ticket_file, false},
 	        {"--secret-file", s->secret_file, false},
 	        {"--tls-cert", s->tls_cert, false},
 	        {"--tls-key", s->tls_key, false},
@@ -61,6 +66,7 @@ static int list_files(const struct coll_request *r, bool tuning, struct named_fi
 	        {"--store-key", s->store_key, false},
 	        {"--tuning-out", tuning ? NULL : r->tuning_out, true},
 	        {"--hosts-out", r->check.hosts_out, true},
+	        {"--momentum", r->momentum, true},
 	};
 	int n = 0;
 	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -72,13 +78,17 @@ static int list_files(const struct coll_request *r, bool tuning, struct named_fi
 	return n;
 }
 
-/* Replace the placeholders in the names of certificates. @rank -1: it is unknown, and names that
- * vary are left out. */
+static bool takes_placeholders(const char *option)
+{
+	return strncmp(option, "--tls-", 6) == 0 || strcmp(option, "--momentum") == 0;
+}
+
+/* Replace the placeholders in names. @rank -1: it is unknown, and names that vary are left out. */
 static int fill_names(struct named_file *files, int n, char *filled[], int rank, int size,
                       struct err *err)
 {
 	for (int i = 0; i < n; i++) {
-		if (strncmp(files[i].option, "--tls-", 6) != 0)
+		if (!takes_placeholders(files[i].option))
 			continue;
 		if (rank < 0 && paths_vary(files[i].path)) {
 			files[i].path = NULL;
@@ -163,18 +173,22 @@ static bool is_index(const struct dataset *d, const struct target_id *file)
 	return same;
 }
 
+/* Does @d, which is open, have @file? */
+static bool has_file(const struct dataset *d, const struct target_id *file)
+{
+	for (int f = 0; f < d->nfiles; f++)
+		if (!d->files[f].spooled && target_is_file(file, &d->files[f].was))
+			return true;
+	return is_index(d, file);
+}
+
 /* Is @file one of this rank's inputs, which are open? */
 static bool is_open_input(const struct collective *c, const struct target_id *file)
 {
-	for (int k = 0; file->exists && k < c->transfer.ninputs; k++) {
-		const struct dataset *d = &c->transfer.inputs[k];
-		for (int f = 0; f < d->nfiles; f++)
-			if (!d->files[f].spooled && target_is_file(file, &d->files[f].was))
-				return true;
-		if (is_index(d, file))
-			return true;
-	}
-	return false;
+	bool is = false;
+	for (int k = 0; file->exists && k < c->transfer.ninputs && !is; k++)
+		is = has_file(&c->transfer.inputs[k], file);
+	return is;
 }
 
 /* ---- the names of other ranks ---- */
@@ -196,6 +210,23 @@ static bool is_input_name(const struct target_id *file, const char *path)
 {
 	struct stat st;
 	return file->exists && stat(path, &st) == 0 && target_is_file(file, &st);
+}
+
+/* Is @file the old version of --delta, or a file of it? */
+static bool is_old(const struct collective *c, const struct target_id *file)
+{
+	const char *old = c->request->delta;
+	const struct file_list *l = &c->agreed.root_files;
+	struct err ignored = ERR_INIT;
+	if (!old || !file->exists)
+		return false;
+	bool is = is_input_name(file, old);
+	for (int f = 0; (l->folder || l->tree) && f < l->nfiles && !is; f++) {
+		char *path = path_join(old, l->files[f].name, &ignored);
+		is = path && is_at(file, path);
+		free(path);
+	}
+	return is;
 }
 
 /* --each, and files that are gathered: the outputs in the folder @folder have the names of the
@@ -266,7 +297,18 @@ static bool is_in_folder(const struct collective *c, const struct target_id *fil
 	       ((c->request->each || path_is_folder(path)) && is_in_set(c, file, path));
 }
 
-/* NULL: neither an input nor an output of rank @rank. */
+/* Is @file what the option's @name means on rank @rank? */
+static bool is_named(const struct collective *c, const struct target_id *file, const char *name,
+                     int rank)
+{
+	struct err ignored = ERR_INIT;
+	char *path = name ? paths_fill(name, rank, c->agreed.size, NULL, &ignored) : NULL;
+	const bool is = path && is_at(file, path);
+	free(path);
+	return is;
+}
+
+/* What @file is to rank @rank. NULL: neither an input nor an output. */
 static const char *find_name(const struct collective *c, const struct target_id *file, int rank)
 {
 	const struct coll_request *r = c->request;
@@ -284,12 +326,17 @@ static const char *find_name(const struct collective *c, const struct target_id 
 		free(path);
 	}
 	paths_release(&inputs);
+	if (!what && is_named(c, file, r->origin, rank))
+		what = "the file of --origin";
+	if (!what && is_named(c, file, r->momentum, rank))
+		what = "the file of --momentum";
 	return what;
 }
 
 static bool any_varies(const struct coll_request *r)
 {
-	bool varies = false;
+	bool varies =
+	        (r->origin && paths_vary(r->origin)) || (r->momentum && paths_vary(r->momentum));
 	for (int i = 0; i < r->ninputs; i++)
 		varies |= paths_vary(r->inputs[i]);
 	for (int i = 0; i < r->noutputs; i++)
@@ -308,6 +355,10 @@ static int check_also(const struct collective *c, const struct named_file *also,
 		what = "an output";
 	else if (is_open_input(c, &id))
 		what = "an input";
+	else if (id.exists && has_file(&c->transfer.origin.file.data, &id))
+		what = "a file of --origin";
+	else if (is_old(c, &id))
+		what = "a file of --delta";
 	for (int k = 0; id.known && k < size && !what; k++)
 		what = find_name(c, &id, k);
 	target_id_release(&id);
