@@ -17,6 +17,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/text.h"
 #include "lib/coll/check_files.h"
+#include "lib/coll/files/written.h"
 #include "lib/coll/task.h"
 #include "lib/job/ranks.h"
 #include "lib/links/clique.h"
@@ -199,6 +200,8 @@ static int choose_links(struct coll *c, struct err *err)
 static int connect_all(struct coll *c, struct err *err)
 {
 	struct check *k = c->state;
+	if (k->coordinates && written_probe(c->request, err) < 0)
+		return -1;
 	if (c->size == 1)
 		return 0;
 	struct mesh *mesh = try_all(c, err);

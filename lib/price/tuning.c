@@ -4,16 +4,21 @@
 #include "algorithms/table.h"
 #include "lib/price/tuning.h"
 
+#include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <jansson.h>
 
+#include "lib/base/io.h"
 #include "lib/base/json.h"
 #include "lib/base/limits.h"
+#include "lib/data/files/input.h"
 #include "lib/data/files/outfile.h"
 
 #define VERSION 1
@@ -403,26 +408,73 @@ static int read_all(const char *path, json_t *all, struct select_tuning *t, stru
 	return 0;
 }
 
+#define PIPE_WAIT (10 * 1000) /* ms for the next bytes of a pipe, while the other ranks wait */
+
+/* A file that jansson reads. */
+struct source {
+	const char *path;
+	int fd;
+	bool pipe, failed;
+	struct err *err;
+};
+
+static bool is_pipe(const char *path)
+{
+	struct stat st;
+	return stat(path, &st) == 0 && S_ISFIFO(st.st_mode);
+}
+
+static int open_source(struct source *s, struct err *err)
+{
+	struct stat st;
+	s->err = err;
+	s->pipe = is_pipe(s->path);
+	if (!s->pipe)
+		return s->fd = input_open(s->path, &st, err);
+	s->fd = io_retry(open(s->path, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+	return s->fd < 0 ? err_errno(err, ERR_INPUT, "%s: cannot open", s->path) : s->fd;
+}
+
+static size_t read_source(void *buf, size_t len, void *source)
+{
+	struct source *s = source;
+	struct pollfd p = {.fd = s->fd, .events = POLLIN};
+	ssize_t n = -1;
+	if (s->failed)
+		return (size_t)-1;
+	if (s->pipe && io_retry(poll(&p, 1, PIPE_WAIT)) == 0)
+		err_set(s->err, ERR_INPUT, "%s: nothing has come from this pipe for %d s", s->path,
+		        PIPE_WAIT / 1000);
+	else if ((n = io_retry(read(s->fd, buf, len))) < 0)
+		err_errno(s->err, ERR_INPUT, "%s: cannot read", s->path);
+	s->failed = n < 0;
+	return (size_t)n;
+}
+
 int tuning_read(struct select_tuning *t, const char *path, struct err *err)
 {
+	struct source s = {.path = path};
 	json_error_t e;
-	json_t *all = json_load_file(path, JSON_REJECT_DUPLICATES, &e);
 	int ret = -1;
 
 	tuning_init(t);
+	if (open_source(&s, err) < 0)
+		return -1;
+	json_t *all = json_load_callback(read_source, &s, JSON_REJECT_DUPLICATES, &e);
 	if (all)
 		ret = read_all(path, all, t, err);
-	else if (e.line < 0) /* jansson could not open the file */
-		err_errno(err, ERR_INPUT, "%s", path);
-	else
-		err_set(err, ERR_INPUT, "%s: line %d: %s", path, e.line, e.text);
+	else if (!s.failed)
+		err_set(err, ERR_INPUT, "%s: is not a tuning file: line %d: %s", path, e.line,
+		        e.text);
 	json_decref(all);
+	close(s.fd);
 	return ret;
 }
 
 int tuning_read_old(struct select_tuning *t, const char *path, struct err *err)
 {
-	if (path && access(path, F_OK) == 0)
+	struct stat st;
+	if (path && stat(path, &st) == 0 && S_ISREG(st.st_mode))
 		return tuning_read(t, path, err);
 	tuning_init(t);
 	return 0;

@@ -30,11 +30,11 @@
 void tuning_init(struct select_tuning *t);
 void tuning_release(struct select_tuning *t);
 
-/* Read the file into *t, which need not be initialised. The caller releases it in either case.
- * ERR_INPUT. */
+/* Read the file into *t, which need not be initialised. It may be a pipe, whose next bytes may take
+ * ten seconds. The caller releases it in either case. ERR_INPUT. */
 int tuning_read(struct select_tuning *t, const char *path, struct err *err);
-/* The same for a file that `bench` or `check` will replace: @path may be NULL, and need not
- * exist. */
+/* The same for a file that `bench` or `check` will replace: @path may be NULL, need not exist, and
+ * is not read if it is no regular file, which is never replaced. */
 int tuning_read_old(struct select_tuning *t, const char *path, struct err *err);
 
 /* Add a measurement. It replaces one of the same algorithm, size, connection and bytes. Seconds

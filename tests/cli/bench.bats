@@ -50,6 +50,39 @@ load helpers
 	assert_output --partial -- '--barrier not given differs from given (or implied by --tuning-out) on rank 0'
 }
 
+@test "a tuning file may be a pipe, and what is none is named; a file that cannot be written fails before a measurement" {
+	local name option
+	bench=(bench allreduce -b 4K -e 4K -w 0 --iters 1)
+	"$PYTHON" -c 'import numpy; numpy.save("in.npy", numpy.arange(6.))'
+	collctl run -n 2 -- "${bench[@]}" --tuning-out tuning >out
+	collctl allreduce -n 1 in.npy -o out.npy --tuning <(head -c 100 tuning && tail -c +101 tuning)
+	cmp in.npy out.npy
+	mkfifo pipe
+	mkdir folder
+	refused() { # refused CODE WHAT ARGUMENTS
+		run -"$1" --separate-stderr collctl run -n 2 -- "${@:3}"
+		[[ $stderr == *"$2"* ]] || fail "$stderr"
+		assert_output ''
+	}
+	: >pipe &
+	refused 3 'pipe: is not a tuning file: line 1: ' allreduce in.npy -o out.npy --tuning pipe
+	wait $!
+	refused 3 'in.npy: is not a tuning file: line 1: ' "${bench[@]}" --tuning in.npy
+	refused 3 'folder: is a directory: expected a file' "${bench[@]}" --tuning folder
+	refused 3 'nothing: cannot open: No such file' "${bench[@]}" --tuning nothing
+	if ((LONG)); then
+		refused 3 'pipe: nothing has come from this pipe for 10 s' allreduce in.npy -o out.npy --tuning pipe
+	fi
+	for name in pipe folder nowhere/x /dev/null; do
+		for option in --tuning-out --svg; do
+			refused 4 "$name: " "${bench[@]}" $option $name
+			refused 4 "$name: " check --time 1ms $option $name
+		done
+		refused 4 "$name: " check --time 1ms --hosts-out $name
+	done
+	[[ -p pipe && -z $(ls -A folder) ]]
+}
+
 @test "operations and types are verified too" {
 	local opts
 	for opts in '--op avg --dtype f16' '--op prod --dtype bf16' '--op min --dtype i8' '--op bxor --dtype u64' \

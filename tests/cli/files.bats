@@ -29,7 +29,7 @@ make_archives() {
 	mkfifo pipe pipe.npy
 	for name in pipe pipe.npy; do
 		run -4 collctl allreduce -n 1 in.npy -o "$name"
-		assert_output "collctl: rank 0: $name: is a FIFO: expected a regular file or none; to write to a pipe, give -o -"
+		assert_output "collctl: rank 0: $name: is a FIFO: expected a regular file or none; only -o - writes to a pipe"
 	done
 	run -4 collctl broadcast --raw-file -n 1 in.npy -o >(cat)
 	assert_output --partial 'is a FIFO'

@@ -99,6 +99,9 @@ make_tree() {
 	refused 3 'none/: cannot open' 1 broadcast --raw-file none/ -o x
 	refused 2 "-: several files cannot be written to stdout" 1 broadcast --raw-file tree -o -
 	refused 4 'want: is a file: expected a folder' 2 broadcast --raw-file tree -o want
+	ln -s nothing dangling
+	refused 4 'dangling: is a symbolic link that leads nowhere: expected a folder' 2 broadcast --raw-file tree -o dangling
+	[[ -L dangling && ! -e nothing ]]
 }
 
 @test "a folder that comes stays in its folder: a symbolic link there is refused, nothing is written or left" {

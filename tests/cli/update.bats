@@ -620,6 +620,8 @@ assert_differences() {
 	refused 3 '--delta none: cannot examine the old version' 2 broadcast --raw-file --delta none src -o 'o.{rank}'
 	mkdir folder
 	refused 2 'is a folder: expected a file' 2 broadcast --raw-file --delta folder src -o 'o.{rank}'
+	mkfifo pipe
+	refused 3 'pipe: is not a regular file' 2 broadcast --raw-file --delta pipe src -o 'o.{rank}'
 	refused 2 'is no folder: expected a folder' 2 broadcast --raw-file --delta OLD folder/ -o 'o.{rank}/'
 	refused 2 '--delta' 2 broadcast --raw-file --delta OLD --delta OLD src -o 'o.{rank}'
 	refused 2 '--delta' 2 broadcast --raw-file --delta '' src -o 'o.{rank}'

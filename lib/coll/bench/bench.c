@@ -20,6 +20,7 @@
 #include "lib/base/fields.h"
 #include "lib/coll/agreement/offer.h"
 #include "lib/coll/drive.h"
+#include "lib/coll/files/written.h"
 #include "lib/coll/task.h"
 #include "lib/price/fill.h"
 #include "lib/price/tuning.h"
@@ -683,6 +684,8 @@ static int connect_all(struct coll *life, struct err *err)
 	if (ret == 0)
 		ret = exec_edges(merge_algorithm(), &vector.args, used, err);
 	const struct exec_vector notice = barrier_vector(b);
+	if (ret == 0 && b->rank == 0)
+		ret = written_probe(b->request, err);
 	if (ret == 0 && b->head.barrier)
 		ret = exec_edges(barrier_algorithm(), &notice.args, used, err);
 	if (ret == 0)

@@ -75,7 +75,14 @@ int update_check_old(const struct collective *c, struct err *err)
 	if (folder != S_ISDIR(st.st_mode))
 		return err_set(err, ERR_USAGE, "--delta %s: is %s: expected %s, as the input", old,
 		               folder ? "no folder" : "a folder", folder ? "a folder" : "a file");
-	return 0;
+	if (folder)
+		return access(old, X_OK) ? err_errno(err, ERR_INPUT,
+		                                     "--delta %s: cannot enter the folder", old)
+		                         : 0;
+	const int fd = input_open(old, &st, err);
+	if (fd >= 0)
+		close(fd);
+	return fd < 0 ? -1 : 0;
 }
 
 struct hashing {

@@ -7,6 +7,7 @@
 #include "lib/base/path.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/request/paths.h"
+#include "lib/data/files/outfile.h"
 #include "lib/data/files/target.h"
 
 /* ---- files that options name ---- */
@@ -118,6 +119,23 @@ int written_check(const struct coll_request *r, struct err *err)
 		if (ret == 0)
 			ret = written_compare(files, n, err);
 		free_names(filled);
+	}
+	return ret;
+}
+
+int written_probe(const struct coll_request *r, struct err *err)
+{
+	struct named_file files[FILES_MOST];
+	const int n = list_files(r, false, files);
+	int ret = 0;
+	for (int i = 0; i < n && ret == 0; i++) {
+		struct outfile f;
+		bool exists;
+		if (!files[i].written)
+			continue;
+		ret = outfile_probe(&f, files[i].path, 0, NULL, true, &exists, err);
+		if (ret == 0)
+			outfile_release(&f);
 	}
 	return ret;
 }

@@ -22,6 +22,9 @@ int written_compare(const struct named_file *files, int n, struct err *err);
 /* The same for all files that the request names, except inputs, outputs, and certificates with
  * placeholders in their names. */
 int written_check(const struct coll_request *, struct err *err);
+/* Check, on the rank that writes them, that the files that the request names may be written, before
+ * it measures what they will have: ERR_OUTPUT. They are not created. */
+int written_probe(const struct coll_request *, struct err *err);
 /* Once the outputs are open or checked: compare them with the files that this rank reads and, on
  * the coordinator, compare request.also with the inputs and outputs of all ranks, --origin and
  * --delta. ERR_USAGE. */

@@ -74,7 +74,7 @@ static const char *kind_of(mode_t mode)
 static int refuse_kind(const char *path, mode_t mode, const char *expected, struct err *err)
 {
 	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a %s or none%s", path, kind_of(mode),
-	               expected, S_ISFIFO(mode) ? "; to write to a pipe, give -o -" : "");
+	               expected, S_ISFIFO(mode) ? "; only -o - writes to a pipe" : "");
 }
 
 int outfile_check_kind(const char *path, struct err *err)

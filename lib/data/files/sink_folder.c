@@ -29,10 +29,13 @@ static int sync_parent(const char *path, struct err *err)
 	return ret;
 }
 
+/* @st: of what has its name; zeros, if a symbolic link cannot be followed. */
 static int no_folder(const struct sink_folder *f, const struct stat *st, struct err *err)
 {
 	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a folder or none", f->path,
-	               S_ISLNK(st->st_mode) ? "a symbolic link" : "a file");
+	               !st->st_mode           ? "a symbolic link that leads nowhere"
+	               : S_ISLNK(st->st_mode) ? "a symbolic link"
+	                                      : "a file");
 }
 
 /* By errno. */
