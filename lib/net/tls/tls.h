@@ -21,7 +21,7 @@
  * 5.5). Tests set a smaller number. */
 extern uint32_t tls_key_records;
 
-struct tls; /* the two contexts (client, server) of a process */
+struct tls; /* the context of a process */
 
 struct credentials;
 

@@ -150,9 +150,10 @@ static bool in_fips_mode(void)
 	       EVP_default_properties_is_fips_enabled(NULL);
 }
 
-static SSL_CTX *context_new(const SSL_METHOD *method)
+/* Of clients and servers: OpenSSL searches its algorithms for each context. */
+static SSL_CTX *context_new(void)
 {
-	SSL_CTX *ctx = SSL_CTX_new(method);
+	SSL_CTX *ctx = SSL_CTX_new(TLS_method());
 	if (!ctx)
 		return NULL;
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
@@ -186,29 +187,21 @@ static int on_verified(int ok, X509_STORE_CTX *v)
 	return 0;
 }
 
-static void demand_certificates(const struct tls *t, SSL_CTX *ctx)
-{
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verified);
-	SSL_CTX_set_max_cert_list(ctx, CERTIFICATES_MAX);
-	credentials_trust(t->credentials, ctx);
-}
-
-static struct tls *contexts_new(const struct credentials *credentials, struct err *err)
+static struct tls *without_keys(const struct credentials *credentials, struct err *err)
 {
 	if (!tls_records(err))
 		return NULL;
 	struct tls *t = calloc(1, sizeof *t);
 	ERR_clear_error();
 	if (t) {
-		t->client = context_new(TLS_client_method());
-		t->server = context_new(TLS_server_method());
+		t->ctx = context_new();
 		t->method = buffers_method();
 		t->credentials = credentials;
 		t->layer = &tls_openssl;
 	}
 	/* If memory is lacking, OpenSSL may continue with less, for example without some
 	 * algorithms. */
-	if (!t || !t->client || !t->server || !t->method || memory_lacked()) {
+	if (!t || !t->ctx || !t->method || memory_lacked()) {
 		crypto_failed(err, ERR_RESOURCE, "cannot set up TLS");
 		tls_free(t);
 		return NULL;
@@ -218,21 +211,22 @@ static struct tls *contexts_new(const struct credentials *credentials, struct er
 
 struct tls *tls_new(struct err *err)
 {
-	struct tls *t = contexts_new(NULL, err);
+	struct tls *t = without_keys(NULL, err);
 	if (!t)
 		return NULL;
-	SSL_CTX_set_psk_use_session_callback(t->client, use_session);
-	SSL_CTX_set_psk_find_session_callback(t->server, find_session);
+	SSL_CTX_set_psk_use_session_callback(t->ctx, use_session);
+	SSL_CTX_set_psk_find_session_callback(t->ctx, find_session);
 	return t;
 }
 
 struct tls *tls_new_mutual(const struct credentials *credentials, struct err *err)
 {
-	struct tls *t = contexts_new(credentials, err);
+	struct tls *t = without_keys(credentials, err);
 	if (!t)
 		return NULL;
-	demand_certificates(t, t->client);
-	demand_certificates(t, t->server);
+	SSL_CTX_set_verify(t->ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verified);
+	SSL_CTX_set_max_cert_list(t->ctx, CERTIFICATES_MAX);
+	credentials_trust(t->credentials, t->ctx);
 	return t;
 }
 
@@ -240,8 +234,7 @@ void tls_free(struct tls *t)
 {
 	if (!t)
 		return;
-	SSL_CTX_free(t->client);
-	SSL_CTX_free(t->server);
+	SSL_CTX_free(t->ctx);
 	BIO_meth_free(t->method);
 	free(t);
 }
@@ -267,8 +260,7 @@ void tls_carry_data(struct tls *t)
 	if (!records || strcmp(records, tls_own.name) != 0)
 		return;
 	t->layer = &tls_own;
-	t->layer->prepare(t->client);
-	t->layer->prepare(t->server);
+	t->layer->prepare(t->ctx);
 }
 
 /* ---- errors ---- */
@@ -453,7 +445,7 @@ int tls_handshake(struct conn *conn, struct err *err)
 
 int tls_handshake_init(struct conn_tls *c, struct tls *t, bool client, struct err *err)
 {
-	SSL *ssl = SSL_new(client ? t->client : t->server);
+	SSL *ssl = SSL_new(t->ctx);
 	BIO *bio = ssl ? BIO_new(t->method) : NULL;
 	bool shown = bio && (!t->credentials || credentials_show(t->credentials, ssl) == 0);
 	if (!shown || !SSL_set_app_data(ssl, c)) {

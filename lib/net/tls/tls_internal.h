@@ -17,7 +17,7 @@
 struct tls_layer;
 
 struct tls {
-	SSL_CTX *client, *server;
+	SSL_CTX *ctx; /* of both ends */
 	BIO_METHOD *method;
 	const struct credentials *credentials; /* NULL: pre-shared keys */
 	const struct tls_layer *layer;
