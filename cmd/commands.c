@@ -207,7 +207,7 @@ int collctl_main(int argc, char **argv)
 
 	/* A file that is too large must be an error of write(), not a signal. */
 	signal(SIGXFSZ, SIG_IGN);
-	crypto_watch_memory();
+	crypto_own_process();
 	json_watch_memory();
 	options_init(&o);
 	int code = flush_stdout(dispatch(&o, argc, argv));

@@ -30,9 +30,10 @@ static void watched_free(void *p, const char *file, int line)
 	memory_free(p);
 }
 
-void crypto_watch_memory(void)
+void crypto_own_process(void)
 {
 	(void)CRYPTO_set_mem_functions(watched_malloc, watched_realloc, watched_free);
+	(void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 
 int crypto_begin(struct err *err)
