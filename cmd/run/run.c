@@ -38,8 +38,10 @@
 #include "lib/base/private.h"
 #include "lib/base/text.h"
 #include "lib/coll/request/request.h"
+#include "lib/crypto/crypto.h"
 #include "lib/crypto/secret.h"
 #include "lib/net/addr.h"
+#include "lib/net/tls/tls.h"
 #include "lib/store/server/store_server.h"
 
 /* ---- COMMAND ---- */
@@ -170,6 +172,7 @@ static int check_collective(struct run *r, bool *json, struct err *err)
 	r->bars = progress_has_bar(&o) && r->o->verbose >= 0 && !getenv("COLLCTL_PROGRESS");
 	r->fewest = find_fewest(cmd, &o);
 	r->root = o.request.root;
+	r->insecure = o.request.settings.insecure;
 	r->writes = cmd && (command_groups(cmd) & FOR_OUTPUT) && !o.request.dry_run;
 	if (o.help && !err->code)
 		options_help(cmd, stdout);
@@ -520,8 +523,20 @@ static int start_elsewhere(struct run *r, struct err *err)
 	return 0;
 }
 
+/* The ranks of a collective inherit what OpenSSL has loaded: this would take most of the
+ * processors' time of a small job. A failure is left to them, who begin in the same way. */
+static void begin_crypto(const struct run *r)
+{
+	struct err ignored = {0};
+
+	if (crypto_begin(&ignored) == 0 && !r->insecure)
+		tls_free(tls_new(&ignored));
+}
+
 static int start_ranks(struct run *r, struct err *err)
 {
+	if (!r->program && !r->hosts.nhosts && r->size > 1)
+		begin_crypto(r);
 	fflush(NULL); /* else each child would print stdio's buffer again */
 	for (int i = 0; i < r->size; i++) {
 		if (start_rank(r, i, err) < 0)

@@ -49,10 +49,11 @@ struct run {
 	int argc;
 	char **argv; /* of collctl_main, or of the program */
 	bool program;
-	bool writes; /* a collective that writes files */
-	bool bars;   /* a collective that shows a bar */
-	bool json;   /* a collective with --json, before or after `run` */
-	bool spares; /* check: the others begin without hosts that cannot be reached */
+	bool writes;   /* a collective that writes files */
+	bool bars;     /* a collective that shows a bar */
+	bool json;     /* a collective with --json, before or after `run` */
+	bool insecure; /* a collective with --insecure */
+	bool spares;   /* check: the others begin without hosts that cannot be reached */
 	pid_t self;
 
 	struct rank *ranks;
