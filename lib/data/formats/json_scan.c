@@ -65,6 +65,15 @@ static size_t utf8_length(const char *p, const char *end)
 	return n;
 }
 
+/* The number of bytes at @p that are ASCII and stand for themselves. */
+static size_t plain_length(const char *p, const char *end)
+{
+	const char *q = p;
+	while (q < end && (unsigned char)(*q - 0x20) < 0x60 && *q != '"' && *q != '\\')
+		q++;
+	return (size_t)(q - p);
+}
+
 static char *put_utf8(char *to, uint32_t c)
 {
 	if (c < 0x80) {
@@ -131,10 +140,12 @@ static int scan_string(struct json_scan *s, const char **out)
 			to = out ? put_utf8(to, c) : to;
 			continue;
 		}
-		size_t n = utf8_length(s->p, s->end);
+		size_t n = plain_length(s->p, s->end);
+		if (!n)
+			n = utf8_length(s->p, s->end);
 		if (!n || (unsigned char)*s->p < 0x20)
 			return unexpected(s, "UTF-8 text without control characters");
-		if (out)
+		if (out && to != s->p)
 			memmove(to, s->p, n);
 		to += n;
 		s->p += n;
