@@ -10,6 +10,7 @@
 
 #include "lib/base/io.h"
 #include "lib/base/path.h"
+#include "lib/base/sort.h"
 #include "lib/data/dataset/dataset_internal.h"
 #include "lib/data/files/input.h"
 
@@ -114,8 +115,7 @@ static int by_name(const void *a, const void *b)
 
 void dataset_arrange(struct dataset *d)
 {
-	if (d->ntensors > 1)
-		qsort(d->tensors, d->ntensors, sizeof *d->tensors, by_name);
+	sort_list(d->tensors, d->ntensors, sizeof *d->tensors, by_name);
 }
 
 int dataset_sort(struct dataset *d, struct err *err)

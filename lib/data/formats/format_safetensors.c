@@ -1,6 +1,7 @@
 /* .safetensors (safetensors.c), and sets of them (dataset_set.c, sink_set.c). */
 #include <stdlib.h>
 
+#include "lib/base/sort.h"
 #include "lib/data/files/input.h"
 #include "lib/data/formats/format_internal.h"
 #include "lib/data/formats/safetensors.h"
@@ -102,7 +103,7 @@ const struct tensor **sink_by_file(const struct dataset *like, struct err *err)
 		return NULL;
 	for (size_t i = 0; i < like->ntensors; i++)
 		of[i] = &like->tensors[i];
-	qsort(of, like->ntensors, sizeof *of, by_file);
+	sort_list(of, like->ntensors, sizeof *of, by_file);
 	return of;
 }
 

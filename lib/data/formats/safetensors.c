@@ -6,39 +6,46 @@
 #include <string.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/sort.h"
 #include "lib/data/formats/json_scan.h"
 
 #define NAME "'%.200s'" /* of a tensor; truncated so that the rest of the message fits */
 
 /* The types in the order of the reference library, by alignment. Files have tensors in the reverse
  * order. */
+#define TYPE(name, dtype)                    \
+	{                                    \
+		name, sizeof name - 1, dtype \
+	}
 static const struct {
 	const char *name;
+	size_t len;
 	enum dtype dtype;
 } types[] = {
-        {"BOOL", DTYPE_BOOL},
-        {"F4", DTYPE_F4},
-        {"F6_E2M3", DTYPE_F6_E2M3},
-        {"F6_E3M2", DTYPE_F6_E3M2},
-        {"U8", DTYPE_U8},
-        {"I8", DTYPE_I8},
-        {"F8_E5M2", DTYPE_F8E5M2},
-        {"F8_E4M3", DTYPE_F8E4M3},
-        {"F8_E8M0", DTYPE_F8_E8M0},
-        {"F8_E4M3FNUZ", DTYPE_F8_E4M3FNUZ},
-        {"F8_E5M2FNUZ", DTYPE_F8_E5M2FNUZ},
-        {"I16", DTYPE_I16},
-        {"U16", DTYPE_U16},
-        {"F16", DTYPE_F16},
-        {"BF16", DTYPE_BF16},
-        {"I32", DTYPE_I32},
-        {"U32", DTYPE_U32},
-        {"F32", DTYPE_F32},
-        {"C64", DTYPE_C64},
-        {"F64", DTYPE_F64},
-        {"I64", DTYPE_I64},
-        {"U64", DTYPE_U64},
+        TYPE("BOOL", DTYPE_BOOL),
+        TYPE("F4", DTYPE_F4),
+        TYPE("F6_E2M3", DTYPE_F6_E2M3),
+        TYPE("F6_E3M2", DTYPE_F6_E3M2),
+        TYPE("U8", DTYPE_U8),
+        TYPE("I8", DTYPE_I8),
+        TYPE("F8_E5M2", DTYPE_F8E5M2),
+        TYPE("F8_E4M3", DTYPE_F8E4M3),
+        TYPE("F8_E8M0", DTYPE_F8_E8M0),
+        TYPE("F8_E4M3FNUZ", DTYPE_F8_E4M3FNUZ),
+        TYPE("F8_E5M2FNUZ", DTYPE_F8_E5M2FNUZ),
+        TYPE("I16", DTYPE_I16),
+        TYPE("U16", DTYPE_U16),
+        TYPE("F16", DTYPE_F16),
+        TYPE("BF16", DTYPE_BF16),
+        TYPE("I32", DTYPE_I32),
+        TYPE("U32", DTYPE_U32),
+        TYPE("F32", DTYPE_F32),
+        TYPE("C64", DTYPE_C64),
+        TYPE("F64", DTYPE_F64),
+        TYPE("I64", DTYPE_I64),
+        TYPE("U64", DTYPE_U64),
 };
+#undef TYPE
 #define TYPES (int)(sizeof types / sizeof *types)
 
 /* The type's place in the table, or -1. */
@@ -59,7 +66,7 @@ const char *safetensors_dtype_name(enum dtype dtype)
 enum dtype safetensors_dtype_by_name(const char *name, size_t len)
 {
 	for (int i = 0; i < TYPES; i++)
-		if (strlen(types[i].name) == len && !memcmp(types[i].name, name, len))
+		if (types[i].len == len && !memcmp(types[i].name, name, len))
 			return types[i].dtype;
 	return DTYPE_NONE;
 }
@@ -277,8 +284,7 @@ static int by_name(const void *a, const void *b)
 
 static int check_names(struct range *r, size_t n, struct err *err)
 {
-	if (n > 1)
-		qsort(r, n, sizeof *r, by_name);
+	sort_list(r, n, sizeof *r, by_name);
 	for (size_t i = 1; i < n; i++)
 		if (strcmp(r[i - 1].name, r[i].name) == 0)
 			return err_set(err, ERR_INPUT, "tensor " NAME " appears twice", r[i].name);
@@ -297,8 +303,7 @@ static int by_range(const void *a, const void *b)
 static int check_ranges(struct range *r, size_t n, uint64_t bytes, struct err *err)
 {
 	uint64_t end = 0;
-	if (n > 1)
-		qsort(r, n, sizeof *r, by_range);
+	sort_list(r, n, sizeof *r, by_range);
 	for (size_t i = 0; i < n; i++) {
 		if (r[i].begin != end)
 			return err_set(err, ERR_INPUT,
@@ -328,8 +333,7 @@ static int by_key(const void *a, const void *b)
 /* Sort the pairs and check that no key appears twice. */
 static int sort_pairs(struct header *h)
 {
-	if (h->npairs > 1)
-		qsort(h->pairs, h->npairs, sizeof *h->pairs, by_key);
+	sort_list(h->pairs, h->npairs, sizeof *h->pairs, by_key);
 	for (size_t i = 1; i < h->npairs; i++)
 		if (strcmp(h->pairs[i - 1].key, h->pairs[i].key) == 0)
 			return err_set(h->err, ERR_INPUT, "__metadata__: '%.200s' appears twice",
@@ -486,8 +490,7 @@ int safetensors_lay_out(const struct tensor **tensors, size_t n, const char *met
 {
 	struct buf b;
 	uint64_t bytes;
-	if (n > 1)
-		qsort(tensors, n, sizeof *tensors, by_place);
+	sort_list(tensors, n, sizeof *tensors, by_place);
 	if (place(tensors, n, offsets, &bytes, err))
 		return -1;
 	buf_init(&b, SAFETENSORS_PREFIX + (size_t)SAFETENSORS_HEADER_MAX);
