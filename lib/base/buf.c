@@ -79,7 +79,8 @@ int buf_reserve(struct buf *b, size_t n)
 
 void buf_put(struct buf *b, const void *data, size_t n)
 {
-	uint8_t *p = n ? buf_room(b, n) : NULL;
+	const bool there = !b->failed && n <= b->cap - b->len;
+	uint8_t *p = !n ? NULL : there ? b->data + b->len : buf_room(b, n);
 	if (p) {
 		memcpy(p, data, n);
 		b->len += n;

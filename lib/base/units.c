@@ -59,15 +59,14 @@ char *duration_text(double seconds, char buf[UNITS_TEXT])
 
 size_t digits_put(char digits[DIGITS_MAX], uint64_t x)
 {
-	char reversed[DIGITS_MAX];
-	size_t n = 0;
+	char text[DIGITS_MAX];
+	size_t at = sizeof text;
 
 	do
-		reversed[n++] = (char)('0' + x % 10);
+		text[--at] = (char)('0' + x % 10);
 	while (x /= 10);
-	for (size_t i = 0; i < n; i++)
-		digits[i] = reversed[n - 1 - i];
-	return n;
+	memcpy(digits, text + at, sizeof text - at);
+	return sizeof text - at;
 }
 
 bool digits_read(const char **p, uint64_t *out)

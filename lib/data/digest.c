@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/buf.h"
 #include "lib/base/hex.h"
 #include "lib/base/xxh3.h"
 
@@ -254,9 +255,13 @@ static void hash_description(XXH3_state_t *state, const struct part *part)
 {
 	char shape[ARRAY_SHAPE_TEXT], text[ARRAY_SHAPE_TEXT + 32];
 	const struct tensor t = {.dtype = part->dtype, .ndim = part->ndim, .shape = part->shape};
-	int n = snprintf(text, sizeof text, "%s %s%s\n", dtype_name(part->dtype),
-	                 tensor_shape_text(&t, shape), part->fortran ? " F" : "");
-	XXH3_128bits_update(state, text, (size_t)n);
+	struct buf b; /* snprintf would take longer than the hash of a small tensor */
+	buf_init_fixed(&b, text, sizeof text);
+	buf_put_text(&b, dtype_name(part->dtype));
+	buf_put_text(&b, " ");
+	buf_put_text(&b, tensor_shape_text(&t, shape));
+	buf_put_text(&b, part->fortran ? " F\n" : "\n");
+	XXH3_128bits_update(state, text, b.len);
 }
 
 static void hash_finish(XXH3_state_t *state, uint8_t out[DIGEST_BYTES])

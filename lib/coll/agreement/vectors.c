@@ -30,6 +30,14 @@ bool agreement_replicates(const struct agreement *a, const struct coll_request *
 
 /* ---- checks ---- */
 
+/* What a refusal begins with. Written for it alone, as there may be many thousands of tensors. */
+static const char *subject(char buf[512], const char *path, const struct tensor *t)
+{
+	snprintf(buf, 512, "%s%s%s%s", path, *t->name ? ": tensor '" : "", t->name,
+	         *t->name ? "'" : "");
+	return buf;
+}
+
 /* Check that the request supports @t, a tensor of the input @path. */
 static int check_tensor(const struct coll_request *r, const char *path, const struct tensor *t,
                         struct err *err)
@@ -38,48 +46,47 @@ static int check_tensor(const struct coll_request *r, const char *path, const st
 	const bool taken = r->integers == INTEGERS_FIRST || r->integers == INTEGERS_EQUAL;
 	const bool mean = r->op == REDUCE_AVG || r->op == REDUCE_TRIMMED;
 	const bool floats = r->origin || r->op == REDUCE_SLERP;
-	char text[512];
+	char buf[512];
 	const char *or_exclude = *t->name ? ", or exclude it (--exclude)" : "";
-	snprintf(text, sizeof text, "%s%s%s%s", path, *t->name ? ": tensor '" : "", t->name,
-	         *t->name ? "'" : "");
 	if (!dtype_has_arithmetic(d))
 		return err_set(err, ERR_INPUT,
-		               "%s: %s has no arithmetic: it can only be broadcast%s", text,
-		               dtype_name(d), *t->name ? " or excluded (--exclude)" : "");
+		               "%s: %s has no arithmetic: it can only be broadcast%s",
+		               subject(buf, path, t), dtype_name(d),
+		               *t->name ? " or excluded (--exclude)" : "");
 	if (!*t->name && r->output_dtype && request_output_dtype(r, d) != r->output_dtype)
 		return err_set(err, ERR_USAGE,
 		               "%s: --output-dtype converts floats, and the input has %s: remove "
 		               "the option",
-		               text, dtype_name(d));
+		               subject(buf, path, t), dtype_name(d));
 	if (!*t->name && r->max_shard)
 		return err_set(err, ERR_USAGE,
 		               "%s: --max-shard-size divides named tensors, and the input is one "
 		               "array: remove the option",
-		               text);
+		               subject(buf, path, t));
 	if (!coll_reduces(r->kind) || (dtype_is_integer(d) && taken))
 		return 0;
 	if (request_is_q8(r) && (!dtype_is_float(d) || dtype_is_complex(d)))
-		return err_set(err, ERR_USAGE, "%s: --wire q8 is for floats, not %s%s%s", text,
-		               dtype_name(d),
+		return err_set(err, ERR_USAGE, "%s: --wire q8 is for floats, not %s%s%s",
+		               subject(buf, path, t), dtype_name(d),
 		               dtype_is_integer(d) ? ": give --integers first or equal" : "",
 		               or_exclude);
 	if (floats && delta_dtype(d) != DTYPE_NONE)
 		return 0;
 	if (floats)
-		return err_set(err, ERR_USAGE, "%s: %s is not defined on %s%s%s", text,
-		               r->origin ? "--origin" : "--op slerp", dtype_name(d),
-		               dtype_is_integer(d) ? ": give --integers first or equal" : "",
-		               or_exclude);
+		return err_set(
+		        err, ERR_USAGE, "%s: %s is not defined on %s%s%s", subject(buf, path, t),
+		        r->origin ? "--origin" : "--op slerp", dtype_name(d),
+		        dtype_is_integer(d) ? ": give --integers first or equal" : "", or_exclude);
 	if (mean && dtype_is_integer(d) && (r->op == REDUCE_AVG || reduce_op_defined(r->op, d)))
-		return r->integers
-		               ? 0
-		               : err_set(err, ERR_USAGE,
-		                         "%s: --op %s is not defined on %s: give "
-		                         "--integers first, equal or round%s",
-		                         text, reduce_op_name(r->op), dtype_name(d), or_exclude);
+		return r->integers ? 0
+		                   : err_set(err, ERR_USAGE,
+		                             "%s: --op %s is not defined on %s: give "
+		                             "--integers first, equal or round%s",
+		                             subject(buf, path, t), reduce_op_name(r->op),
+		                             dtype_name(d), or_exclude);
 	if (reduce_op_defined(r->op, d))
 		return 0;
-	return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s%s", text,
+	return err_set(err, ERR_USAGE, "%s: --op %s is not defined on %s%s", subject(buf, path, t),
 	               reduce_op_name(r->op), dtype_name(d),
 	               *t->name ? ": exclude it (--exclude)" : "");
 }

@@ -6,6 +6,7 @@
 
 #include <xxhash.h>
 
+#include "lib/base/buf.h"
 #include "lib/data/digest.h"
 
 #define NAME_SHOWN 4096 /* bytes shown of a tensor's name */
@@ -15,7 +16,8 @@ struct text {
 	char value[ARRAY_SHAPE_TEXT + 64];
 };
 
-static void describe_type(const struct tensor_entry *e, char *value, size_t cap)
+/* There may be many thousands of tensors, for which snprintf would take several times as long. */
+static void describe_type(const struct tensor_entry *e, struct buf *value)
 {
 	const struct tensor *t = e->tensor;
 	char text[ARRAY_SHAPE_TEXT];
@@ -23,25 +25,35 @@ static void describe_type(const struct tensor_entry *e, char *value, size_t cap)
 
 	if (e->any_rows)
 		shape = strchr(shape, ',') ? strchr(shape, ',') : ")";
-	snprintf(value, cap, "%s %s%s%s", dtype_name(t->dtype), e->any_rows ? "(*" : "", shape,
-	         e->as_stored && t->fortran ? " in Fortran's order" : "");
+	buf_put_text(value, dtype_name(t->dtype));
+	buf_put_text(value, e->any_rows ? " (*" : " ");
+	buf_put_text(value, shape);
+	if (e->as_stored && t->fortran)
+		buf_put_text(value, " in Fortran's order");
 }
 
 static void describe(const struct tensor_table *t, size_t i, struct tensor_entry *e,
                      struct text *out)
 {
 	char digest[DIGEST_TEXT], input[32] = "";
+	struct buf name, value;
 
 	t->at(t->ctx, i, e);
 	if (e->ninputs) /* names must ascend, so all numbers have the same width */
 		snprintf(input, sizeof input, "input %0*d%s", snprintf(NULL, 0, "%d", e->ninputs),
 		         e->input + 1, *e->tensor->name ? " " : "");
-	snprintf(out->name, sizeof out->name, "%s%.*s", input, NAME_SHOWN, e->tensor->name);
-	if (e->digest)
-		snprintf(out->value, sizeof out->value, "digest %s",
-		         digest_text(e->digest, digest));
-	else
-		describe_type(e, out->value, sizeof out->value);
+	buf_init_fixed(&name, out->name, sizeof out->name);
+	buf_put_text(&name, input);
+	buf_put(&name, e->tensor->name, strnlen(e->tensor->name, NAME_SHOWN));
+	buf_put_u8(&name, 0);
+	buf_init_fixed(&value, out->value, sizeof out->value);
+	if (e->digest) {
+		buf_put_text(&value, "digest ");
+		buf_put_text(&value, digest_text(e->digest, digest));
+	} else {
+		describe_type(e, &value);
+	}
+	buf_put_u8(&value, 0);
 }
 
 /* Show the page that begins at entry @i. Returns the first entry of the next page. */

@@ -417,10 +417,7 @@ int tensor_info(const struct tensor *t, struct array_info *info)
 
 char *tensor_shape_text(const struct tensor *t, char buf[ARRAY_SHAPE_TEXT])
 {
-	struct array_info info;
-	if (tensor_info(t, &info))
-		info = (struct array_info){0};
-	return array_shape_text(&info, buf);
+	return array_axes_text(t->shape, t->ndim > ARRAY_MAX_DIMS ? 0 : t->ndim, buf);
 }
 
 uint64_t dataset_bytes(const struct dataset *d)

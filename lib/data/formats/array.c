@@ -46,18 +46,23 @@ int array_check_size(const struct array_info *info, uint64_t file_size, struct e
 
 char *array_shape_text(const struct array_info *info, char buf[ARRAY_SHAPE_TEXT])
 {
+	return array_axes_text(info->shape, info->ndim, buf);
+}
+
+char *array_axes_text(const uint64_t *shape, int ndim, char buf[ARRAY_SHAPE_TEXT])
+{
 	size_t n = 0;
 	buf[n++] = '(';
 	/* If the array has elements, and fewer than 2^63, the text is far from the limit. Another
 	 * shape may be truncated. */
-	for (int i = 0; i < info->ndim && n < ARRAY_SHAPE_TEXT - 32; i++) {
+	for (int i = 0; i < ndim && n < ARRAY_SHAPE_TEXT - 32; i++) {
 		if (i) {
 			buf[n++] = ',';
 			buf[n++] = ' ';
 		}
-		n += digits_put(buf + n, info->shape[i]);
+		n += digits_put(buf + n, shape[i]);
 	}
-	if (info->ndim == 1)
+	if (ndim == 1)
 		buf[n++] = ',';
 	buf[n++] = ')';
 	buf[n] = '\0';

@@ -44,6 +44,7 @@ int array_check_hints(const char *path, const struct array_hints *hints,
 
 /* "(3, 4)", "(5,)", "()", as Python writes it. Returns @buf. */
 char *array_shape_text(const struct array_info *info, char buf[ARRAY_SHAPE_TEXT]);
+char *array_axes_text(const uint64_t *shape, int ndim, char buf[ARRAY_SHAPE_TEXT]);
 
 /* Same dtype and shape? */
 bool array_same(const struct array_info *a, const struct array_info *b);
