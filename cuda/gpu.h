@@ -106,7 +106,9 @@ struct gpu {
 	pthread_mutex_t lock;
 	pthread_cond_t idle; /* signalled when running becomes 0 */
 	bool stop;
-	bool sleeps; /* the caller does, or drains: the lanes' threads wait for their tasks */
+	bool sleeps;  /* the caller does, or drains: the lanes' threads wait for their tasks */
+	bool fetches; /* there may be work in LANE_TO_HOST_2 that belongs to tasks of other devices
+	               */
 	int running;
 	unsigned epoch; /* drain begins a new one: older tasks are not reported */
 	struct tasks done;
@@ -158,6 +160,9 @@ void lane_begin(struct task *task);
  * work in the stream any more, and fails with @why, which must outlive it. */
 cudaError_t lane_push(struct task *task);
 void lane_fail(struct task *task, const char *why);
+/* Make what is in the stream a task that is not reported, so that drain waits for it. The lane's
+ * device is the current one. */
+cudaError_t lane_watch(struct lane *lane);
 /* The emptier of the lanes @kind and @kind + 1. */
 struct lane *lane_pick(struct device *device, enum lane_kind kind);
 

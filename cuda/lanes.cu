@@ -258,6 +258,24 @@ void lane_fail(struct task *task, const char *why)
 	pthread_mutex_unlock(&gpu->lock);
 }
 
+cudaError_t lane_watch(struct lane *lane)
+{
+	cudaError_t error = cudaSuccess;
+	struct task *task = lane_task(lane, &error);
+
+	if (!task)
+		return error;
+	task->report = false;
+	task->others = false;
+	task->op = GPU_FOLD;
+	task->device = lane->device->index;
+	lane_begin(task);
+	error = lane_push(task);
+	if (error != cudaSuccess)
+		lane_fail(task, "");
+	return error;
+}
+
 struct lane *lane_pick(struct device *device, enum lane_kind kind)
 {
 	struct lane *a = &device->lanes[kind], *b = a + 1;
@@ -340,11 +358,22 @@ static void await(struct gpu *gpu, int64_t ns)
 		ret = pthread_cond_timedwait(&gpu->idle, &gpu->lock, &until);
 }
 
+/* A task whose device has failed has ended, while another device still copies for it. */
+static void watch_fetches(struct gpu *gpu)
+{
+	for (int d = 0; d < gpu->ndevices && gpu->fetches; d++)
+		if (cudaSetDevice(gpu->devices[d].ordinal) == cudaSuccess)
+			(void)lane_watch(&gpu->devices[d].lanes[LANE_TO_HOST_2]);
+	(void)cudaGetLastError();
+	gpu->fetches = false;
+}
+
 int gpu_drain(struct gpu *gpu, int64_t ns)
 {
 	struct task *task;
 	uint64_t count;
 
+	watch_fetches(gpu);
 	pthread_mutex_lock(&gpu->lock);
 	gpu->epoch++;
 	ask_all(gpu);

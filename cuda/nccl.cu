@@ -463,25 +463,6 @@ static int try_once(struct nccl *n)
 
 /* ---- the end of folds ---- */
 
-/* The lane's thread stops NCCL if the device fails, because the others would wait for it. */
-static cudaError_t watch(struct gpu *gpu, int d)
-{
-	cudaError_t error = cudaSuccess;
-	struct task *task = lane_task(&gpu->devices[d].lanes[LANE_NCCL], &error);
-
-	if (!task)
-		return error;
-	task->report = false;
-	task->others = false;
-	task->op = GPU_FOLD;
-	task->device = d;
-	lane_begin(task);
-	error = lane_push(task);
-	if (error != cudaSuccess)
-		lane_fail(task, "");
-	return error;
-}
-
 /* The root's stream goes on when all devices have ended their part. */
 static cudaError_t join(const struct nccl *n, int root)
 {
@@ -493,7 +474,8 @@ static cudaError_t join(const struct nccl *n, int root)
 		GPU_TRY(end_here(n, d));
 		GPU_TRY(cudaStreamWaitEvent(gpu->devices[root].lanes[LANE_NCCL].stream, n->ended[d],
 		                            0));
-		GPU_TRY(watch(gpu, d));
+		/* Its thread stops NCCL if the device fails: the others would wait for it. */
+		GPU_TRY(lane_watch(&gpu->devices[d].lanes[LANE_NCCL]));
 	}
 	return cudaSetDevice(gpu->devices[root].ordinal);
 }

@@ -16,6 +16,7 @@ static cudaError_t fetch(struct device *to, cudaStream_t stream, void *dst, stru
 {
 	const cudaStream_t source = from->lanes[LANE_TO_HOST_2].stream;
 
+	to->gpu->fetches = true;
 	for (uint64_t done = 0; done < bytes;) {
 		const unsigned piece = to->next_piece++ % BOUNCE;
 		const uint64_t left = bytes - done,
