@@ -13,6 +13,7 @@
 
 #define DEVICES 8    /* at most */
 #define MARGIN  4096 /* bytes after the result that are compared, too */
+#define DRAINED 64   /* tasks that run when drain begins */
 
 static struct {
 	const struct gpu_plugin *p;
@@ -153,11 +154,12 @@ static void check_drain(void)
 	void *cookie;
 	bool fine = true;
 
-	for (int i = 0; i < 64; i++) {
+	for (size_t i = 0; i < DRAINED; i++) {
+		const size_t n = FOLD_BYTES / DRAINED, at = i * n;
 		const struct gpu_task t = {.op = GPU_COPY,
-		                           .dst = i % 2 ? g.host : g.dst,
-		                           .src = i % 2 ? g.inputs[0] : g.host,
-		                           .n = FOLD_BYTES};
+		                           .dst = (i % 2 ? g.host : g.dst) + at,
+		                           .src = (i % 2 ? g.inputs[0] : g.host) + at,
+		                           .n = n};
 		fine = fine && plugin_submit(g.p, g.gpu, &t) == 0;
 	}
 	fine = fine && g.p->drain(g.gpu, INT64_C(60000000000)) == 0;
