@@ -26,6 +26,13 @@ template <class T> struct fill_work {
 			d[at] = (T)a.words[at % 2];
 		}
 	}
+
+#ifndef __CUDACC__
+	static void touch(const fill_args &a, struct host_touch *t)
+	{
+		t->writes(a.dst, a.n * sizeof(T));
+	}
+#endif
 };
 
 struct pointers_work {
@@ -36,6 +43,14 @@ struct pointers_work {
 		for (uint64_t i = thread; i < (uint64_t)a.n; i += threads)
 			a.to[i] = a.pointers[i];
 	}
+
+#ifndef __CUDACC__
+	static void touch(const pointers_args &a, struct host_touch *t)
+	{
+		for (int i = 0; i < a.n; i++)
+			t->stores(a.to + i, a.pointers[i]);
+	}
+#endif
 };
 
 } // namespace

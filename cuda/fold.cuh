@@ -221,6 +221,20 @@ template <class Op> struct fold_work {
 		for (uint64_t i = thread; i < a.n - whole; i += threads)
 			fold_element<Op>(a, i < a.head ? i : i + whole);
 	}
+
+#ifndef __CUDACC__
+	static void touch(const fold_args &a, struct host_touch *t)
+	{
+		const uint64_t bytes = a.n * sizeof(typename Op::type);
+
+		for (int k = 0; k < a.ninputs; k++) {
+			const void *p = k < FOLD_DIRECT ? a.inputs[k]
+			                                : t->loads(a.more + (k - FOLD_DIRECT));
+			t->reads((const char *)p + a.offset, bytes);
+		}
+		t->writes(a.dst, bytes);
+	}
+#endif
 };
 
 /* ---- kernels ---- */
@@ -243,8 +257,13 @@ template <class Work> static void share_on_host(const void *a, uint64_t thread, 
 {
 	Work::share(*(const typename Work::args *)a, thread, threads);
 }
+template <class Work> static void touch_on_host(const void *a, struct host_touch *t)
+{
+	Work::touch(*(const typename Work::args *)a, t);
+}
 template <class Work>
-static const struct host_kernel kernel_of = {share_on_host<Work>, sizeof(typename Work::args)};
+static const struct host_kernel kernel_of = {share_on_host<Work>, touch_on_host<Work>,
+                                             sizeof(typename Work::args)};
 #define KERNEL(Work) (const void *)&kernel_of<Work>
 #endif
 

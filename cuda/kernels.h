@@ -17,9 +17,20 @@ extern "C" {
 #define THREADS     256 /* of a block */
 #define FOLD_DIRECT 16  /* inputs whose addresses are arguments */
 
-/* The work of one of @threads threads. Arguments have a multiple of 8 bytes. */
+/* Takes what a kernel reads and writes. */
+struct host_touch {
+	virtual void reads(const void *p, uint64_t bytes) = 0;
+	virtual void writes(const void *p, uint64_t bytes) = 0;
+	/* A pointer that it writes, and one that it reads: what the last kernel before it wrote. */
+	virtual void stores(const void *const *at, const void *pointer) = 0;
+	virtual const void *loads(const void *const *at) = 0;
+};
+
+/* The work of one of @threads threads, and what all of them touch. Arguments have a multiple of 8
+ * bytes. */
 struct host_kernel {
 	void (*run)(const void *args, uint64_t thread, uint64_t threads);
+	void (*touch)(const void *args, struct host_touch *);
 	size_t bytes; /* of the arguments */
 };
 

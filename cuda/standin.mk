@@ -4,7 +4,7 @@ STANDIN = $(BUILD)/collctl-standin.so
 STANDIN_CXX = $(if $(findstring clang,$(CC)),clang++ $(filter --target=%,$(CC)),$(CROSS)g++) $(filter --sysroot=%,$(CC))
 STANDIN_FLAGS = -std=c++20 $(if $(SANITIZE),-O1 -g1,-O2 -g) -I. -Icuda/standin -pthread -fPIC -fvisibility=hidden -ffp-contract=off -fno-math-errno \
 	-Wall -Wextra -Wshadow $(if $(WERROR),-Werror) $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
-STANDIN_OBJECTS = $(patsubst cuda/%,$(BUILD)/standin/%.o,$(wildcard cuda/*.cu) cuda/standin/runtime.cc cuda/standin/machine.cc)
+STANDIN_OBJECTS = $(patsubst cuda/%,$(BUILD)/standin/%.o,$(wildcard cuda/*.cu) $(addprefix cuda/standin/,runtime.cc machine.cc conflicts.cc))
 STANDIN_NCCL = $(BUILD)/collctl-standin-nccl.so
 
 unit: standin

@@ -1,6 +1,7 @@
 #include "cuda/standin/machine.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,9 +47,15 @@ unsigned long long standin_setting(const char *name, unsigned long long otherwis
 	return s && *s ? strtoull(s, NULL, 10) : otherwise;
 }
 
-void undefined(const char *what)
+void undefined(const char *format, ...)
 {
-	fprintf(stderr, "stand-in: %s\n", what);
+	char text[1024];
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(text, sizeof text, format, args);
+	va_end(args);
+	fprintf(stderr, "stand-in: %s\n", text);
 	abort();
 }
 
@@ -100,23 +107,16 @@ void use(region *r, int change)
 		m.ended.notify_all();
 }
 
-/* What an operation of @device reaches. */
+/* The memory of devices, and pinned memory, that an operation of @device reaches. */
 static std::vector<region *> reached(int device, const operation &o)
 {
 	std::vector<region *> all;
-	for (size_t i = 0; i < o.uses.size(); i++) {
-		region *r = region_of(o.uses[i]);
-		if (r)
+	for (const touch &a : o.does->touches) {
+		region *r = region_of(a.p);
+		if (r && (!o.is_kernel || r->device == device || r->device == HOST ||
+		          m.devices[device].access[r->device]))
 			all.push_back(r);
-		else if (o.is_region[i])
-			undefined("memory was freed before a copy that uses it");
 	}
-	if (o.uses.empty())
-		for (auto &at : m.regions)
-			if (at.second.device == device ||
-			    (at.second.device != HOST &&
-			     m.devices[device].access[at.second.device]))
-				all.push_back(&at.second);
 	return all;
 }
 
@@ -126,22 +126,13 @@ void await_users(Lock &lock, const region *r)
 		m.ended.wait(lock);
 }
 
-bool is_named(const region *r)
-{
-	for (const auto &at : m.pending)
-		for (const void *p : at.second.uses)
-			if (m.devices[at.second.device].error == cudaSuccess && region_of(p) == r)
-				return true;
-	return false;
-}
-
 static bool runs(int device, uint64_t last)
 {
 	for (const auto &at : m.pending) {
 		if (at.first > last)
 			break;
-		if ((device == HOST || at.second.device == device) &&
-		    m.devices[at.second.device].error == cudaSuccess)
+		if ((device == HOST || at.second == device) &&
+		    m.devices[at.second].error == cudaSuccess)
 			return true;
 	}
 	return false;
@@ -185,6 +176,7 @@ static int64_t copied(cudaStream_t s, const operation &o)
 static void fail_device(int device)
 {
 	m.devices[device].error = cudaErrorLaunchFailure;
+	conflicts_forget(device);
 	for (mark *waited : m.marks)
 		waited->changed.notify_all();
 	m.ended.notify_all();
@@ -224,6 +216,8 @@ static void run(Lock &lock, cudaStream_t s, operation &o)
 		}
 		run_part(lock, s, o, o.order[i]);
 	}
+	if (is_fine(s->device))
+		conflicts_done(*o.does);
 	rest(lock, s, copied(s, o) + (is_strict() ? o.pauses[o.parts] : 0));
 }
 
@@ -280,7 +274,7 @@ static void stream_main(cudaStream_t s)
 static void queue(Lock &lock, cudaStream_t s, operation &&o)
 {
 	o.serial = ++m.serial;
-	m.pending[o.serial] = {s->device, o.uses};
+	m.pending[o.serial] = s->device;
 	if (s->connection)
 		m.devices[s->device].connections[s->connection].push_back(o.serial);
 	if (m.direct && !o.waits && !s->busy && s->queue.empty()) {
@@ -333,8 +327,7 @@ cudaError_t queue_work(Lock &lock, cudaStream_t s, operation &&o, bool counts)
 	m.begun += counts;
 	o.fails = counts && m.begun == standin_setting("COLLCTL_STANDIN_FAIL", 0);
 	o.hangs = counts && m.begun == standin_setting("COLLCTL_STANDIN_HANG", 0);
-	for (const void *p : o.uses)
-		o.is_region.push_back(region_of(p) != NULL);
+	conflicts_queue(s, m.serial + 1, o.does);
 	shuffle(o, 2 * (uint64_t)m.late * s->slow / QUARTERS);
 	queue(lock, s, std::move(o));
 	return cudaSuccess;
@@ -344,6 +337,7 @@ std::shared_ptr<mark> mark_end(Lock &lock, cudaStream_t s)
 {
 	auto end = std::make_shared<mark>();
 	end->device = s->device;
+	end->known = s->known;
 	m.marks.insert(end.get());
 	queue_step(lock, s, false, [=](Lock &) {
 		end->reached = is_fine(s->device);
@@ -359,6 +353,13 @@ void await_mark(Lock &lock, mark &waited)
 		waited.changed.wait(lock);
 }
 
+void await_told(Lock &lock, mark &waited)
+{
+	await_mark(lock, waited);
+	if (waited.reached)
+		conflicts_tell(waited.known);
+}
+
 /* After "K,hang" the streams of other devices wait for ever for a device that has failed. */
 static bool waits_for_ever(void)
 {
@@ -369,6 +370,8 @@ static bool waits_for_ever(void)
 
 void follow(Lock &lock, cudaStream_t s, std::shared_ptr<mark> waited)
 {
+	if (waited)
+		learn(s->known, waited->known);
 	if (!waited || waited->reached)
 		return;
 	queue_step(lock, s, true, [=](Lock &held) {
@@ -387,6 +390,7 @@ cudaStream_t stream_make(int device)
 	const unsigned connections = (unsigned)standin_setting("CUDA_DEVICE_MAX_CONNECTIONS", 0);
 	cudaStream_t s = new CUstream_st();
 	s->device = device;
+	s->number = conflicts_open();
 	s->slow = is_strict() ? slow[draw(4)] : QUARTERS;
 	if (connections)
 		s->connection = 1 + m.devices[device].streams++ % connections;
@@ -396,6 +400,7 @@ cudaStream_t stream_make(int device)
 void stream_end(Lock &lock, cudaStream_t s)
 {
 	s->stop = true;
+	conflicts_close(s->number);
 	s->more.notify_all();
 	if (s->stuck)
 		return;

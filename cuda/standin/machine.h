@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "cuda/standin/conflicts.h"
 #include "cuda/standin/standin.h"
 
 #define DEVICES_MOST 8
@@ -49,6 +50,7 @@ struct mark {
 	std::condition_variable changed;
 	int device;
 	bool reached;
+	Known known; /* to have ended then */
 };
 
 enum direction { TO_DEVICE, TO_HOST, DIRECTIONS };
@@ -59,8 +61,9 @@ struct operation {
 	std::function<void(Lock &)> step;
 	std::function<void(unsigned part, unsigned parts)> work;
 	unsigned parts;
-	std::vector<const void *> uses; /* memory of a copy; none: all that a kernel reaches */
-	size_t bytes;                   /* that occupy the device's copies in @direction */
+	std::shared_ptr<deed> does;
+	bool is_kernel; /* it reaches what its device has access to */
+	size_t bytes;   /* that occupy the device's copies in @direction */
 	enum direction direction;
 
 	bool waits; /* for another stream */
@@ -71,13 +74,14 @@ struct operation {
 	bool fails, hangs;
 	std::vector<unsigned> order; /* of the parts */
 	std::vector<int64_t> pauses; /* ns, before each part and at the end */
-	std::vector<bool> is_region; /* by uses: it was in a region */
 };
 
 struct CUstream_st {
 	int device;
 	unsigned slow;       /* its pauses are that many quarters of the longest */
 	unsigned connection; /* see begin_turn */
+	unsigned number;     /* see conflicts_open */
+	Known known;         /* to have ended when it comes to what it is given next */
 	std::thread *thread; /* NULL: nothing has been queued */
 	std::condition_variable more;
 	std::deque<operation> queue;
@@ -94,18 +98,14 @@ struct device {
 	std::map<unsigned, std::deque<uint64_t>> connections;
 };
 
-/* What is queued or runs. */
-struct queued {
-	int device;
-	std::vector<const void *> uses;
-};
-
 struct machine {
 	std::mutex lock;
 	std::condition_variable ended; /* an operation, or a part of one */
 	std::map<const uint8_t *, region> regions;
-	std::map<uint64_t, queued> pending; /* by serial, the order in which they were queued */
-	std::set<mark *> marks;             /* that have not been reached */
+	std::map<uint64_t, int> pending; /* devices of what is queued or runs, by serial: the order
+	                                    in which it was queued */
+	std::set<mark *> marks;          /* that have not been reached */
+	std::map<const void *const *, const void *> pointers; /* that kernels have stored */
 	device devices[DEVICES_MOST];
 	uint64_t serial, dice;
 	int64_t late; /* ns: the longest that an operation of a usual stream pauses; 0: all is done
@@ -134,12 +134,14 @@ void use(region *r, int change);
 
 /* Queue a step of the stream; @waits: it may wait for another stream. */
 void queue_step(Lock &, cudaStream_t s, bool waits, std::function<void(Lock &)> step);
-/* Queue a copy or a kernel; @counts: for COLLCTL_STANDIN_FAIL and HANG. */
+/* Queue a copy or a kernel, with its deed; @counts: for COLLCTL_STANDIN_FAIL and HANG. */
 cudaError_t queue_work(Lock &, cudaStream_t s, operation &&o, bool counts);
 /* The end of what the stream has been given. */
 std::shared_ptr<mark> mark_end(Lock &, cudaStream_t s);
 /* Wait until the mark is reached, or its device has failed. */
 void await_mark(Lock &, mark &);
+/* The same, and the host is told. */
+void await_told(Lock &, mark &);
 /* Make @s wait for the mark, if it is one. */
 void follow(Lock &, cudaStream_t s, std::shared_ptr<mark> mark);
 
@@ -147,14 +149,12 @@ void follow(Lock &, cudaStream_t s, std::shared_ptr<mark> mark);
 void await_device(Lock &, int device);
 /* Wait until no part of an operation runs on the memory. */
 void await_users(Lock &, const region *r);
-/* Does something that is queued on a device that works name the memory? */
-bool is_named(const region *r);
 
 cudaStream_t stream_make(int device);
 /* It returns at once if the device still works for the stream. */
 void stream_end(Lock &, cudaStream_t s);
 
 /* End the process: the caller has done what CUDA does not define. */
-[[noreturn]] void undefined(const char *what);
+[[noreturn]] __attribute__((format(printf, 1, 2))) void undefined(const char *format, ...);
 
 #endif

@@ -251,7 +251,11 @@ API ncclResult_t ncclGroupEnd(void)
 		g.running.erase(g.running.begin());
 	for (const call &c : calls) {
 		const int rank = c.comm->rank;
-		if (standin_launch(c.stream, [=] { meet(*m, c, rank); }) != cudaSuccess)
+		const size_t bytes = c.count * size_of(c.type);
+		std::vector<touch> touches = {{c.from, bytes, false}};
+		if (rank == c.root)
+			touches.push_back({c.to, bytes, true});
+		if (standin_launch(c.stream, touches, [=] { meet(*m, c, rank); }) != cudaSuccess)
 			return ncclUnhandledCudaError;
 	}
 	return ncclInProgress;

@@ -5,14 +5,15 @@
  * It has a GPU's manners. Memory of a device can be touched only while a copy or a kernel uses it:
  * a touch by the host faults, and so does one by the kernel of a device that has no access to it.
  * Each stream is a thread. Frees wait for what has been queued. A device that has failed does
- * nothing more, and each call that concerns it returns its error.
+ * nothing more, and each call that concerns it returns its error. Copies and kernels that touch the
+ * same memory in no order end the process (conflicts.h).
  *
  * With COLLCTL_STANDIN_DELAY it does what CUDA permits, also what no GPU does often: it draws how
  * slow each stream is; copies and kernels are done in parts, in any order, with pauses before,
  * between and after them; events are late; a copy of pageable memory reads it at any time until its
- * end, or the call waits for the end; an allocation waits for the device, or not; the release of
- * pinned memory does not wait, and memory that is still used then ends the process; new memory
- * begins with garbage; the copy or kernel that fails has done a part.
+ * end, or the call waits for the end; an allocation or the release of pinned memory waits for the
+ * device, or not; new memory begins with garbage, and so does that to which a copy writes; the copy
+ * or kernel that fails has done a part.
  *
  * - COLLCTL_STANDIN_DEVICES=N: the number of devices, 0 to 8 (default 1)
  * - COLLCTL_STANDIN_PEERS=1: each device may access the memory of the others; 2: the driver says
@@ -50,7 +51,6 @@
 #define KERNEL_LARGE   4096 /* ... unless it has as many: each goes through all of its memory */
 #define THREADS_MOST   6    /* when strict */
 #define PARTS_MOST     4    /* of a copy, when strict */
-#define GARBAGE        0xa5
 #define GARBAGE_MOST   ((size_t)256 << 10) /* bytes at the beginning of new memory */
 
 /* In the static part of a thread's memory, which the leak sanitizer can walk. */
@@ -111,6 +111,7 @@ cudaError_t copy(void *dst, const void *src, size_t bytes, int to, int from, cud
 {
 	Lock lock(m.lock);
 	operation o = {};
+	auto d = std::make_shared<deed>();
 	const bool pageable = (to == HOST && !region_of(dst)) || (from == HOST && !region_of(src));
 	if ((to != HOST && !inside(dst, bytes, to)) ||
 	    (from != HOST && !inside(src, bytes, from)) ||
@@ -118,12 +119,17 @@ cudaError_t copy(void *dst, const void *src, size_t bytes, int to, int from, cud
 	    (from == HOST && region_of(src) && !inside(src, bytes, HOST)))
 		return cudaErrorInvalidValue;
 	o.work = [=](unsigned part, unsigned parts) {
+		char *at = d->late.empty() ? (char *)dst : (char *)d->late.data();
 		size_t begin, end;
 		range(bytes, part, parts, &begin, &end);
-		memmove((char *)dst + begin, (const char *)src + begin, end - begin);
+		memmove(at + begin, (const char *)src + begin, end - begin);
 	};
 	o.parts = parts_of(bytes);
-	o.uses = {dst, src};
+	d->what = "a copy";
+	d->touches = {{dst, bytes, true}, {src, bytes, false}};
+	if (is_strict() && (to == HOST || from == HOST))
+		d->host = &d->touches[to == HOST ? 0 : 1];
+	o.does = d;
 	o.bytes = to == HOST || from == HOST ? bytes : 0;
 	o.direction = to == HOST ? TO_HOST : TO_DEVICE;
 	const cudaError_t error = queue_work(lock, s, std::move(o), true);
@@ -140,6 +146,32 @@ int place_of(const void *p)
 	const region *r = region_of(p);
 	return r ? r->device : HOST;
 }
+
+/* ---- kernels ---- */
+
+/* What a kernel touches. */
+struct toucher : host_touch {
+	std::vector<touch> touches;
+
+	void reads(const void *p, uint64_t bytes) override
+	{
+		touches.push_back({p, bytes, false});
+	}
+	void writes(const void *p, uint64_t bytes) override
+	{
+		touches.push_back({p, bytes, true});
+	}
+	void stores(const void *const *at, const void *pointer) override
+	{
+		writes(at, sizeof *at);
+		m.pointers[at] = pointer;
+	}
+	const void *loads(const void *const *at) override
+	{
+		reads(at, sizeof *at);
+		return m.pointers[at];
+	}
+};
 
 /* ---- memory ---- */
 
@@ -183,12 +215,11 @@ region *begins_at(const void *p, bool host)
 	return at != m.regions.end() && (at->second.device == HOST) == host ? &at->second : NULL;
 }
 
-/* Nothing that is queued may name the memory. */
 void forget(Lock &lock, region *r)
 {
-	if (is_named(r))
-		undefined("memory is released that a copy uses");
 	await_users(lock, r);
+	m.pointers.erase(m.pointers.lower_bound((const void *const *)r->p),
+	                 m.pointers.lower_bound((const void *const *)(r->p + r->bytes)));
 	m.regions.erase(r->p);
 }
 
@@ -199,6 +230,7 @@ cudaError_t release(void *p)
 	if (!r)
 		return cudaErrorInvalidValue;
 	const int device = r->device;
+	conflicts_release(p, r->bytes);
 	await_device(lock, device);
 	if (cudaError_t error = failure(device))
 		return error;
@@ -215,6 +247,7 @@ cudaError_t release_host(void *p, bool unmap)
 	region *r = begins_at(p, true);
 	if (!r)
 		return cudaErrorInvalidValue;
+	conflicts_release(p, r->bytes);
 	if (!is_odd())
 		await_device(lock, HOST);
 	if (cudaError_t error = failure(current))
@@ -228,12 +261,17 @@ cudaError_t release_host(void *p, bool unmap)
 
 } // namespace
 
-cudaError_t standin_launch(cudaStream_t stream, std::function<void()> work)
+cudaError_t standin_launch(cudaStream_t stream, const std::vector<touch> &touches,
+                           std::function<void()> work)
 {
 	Lock lock(m.lock);
 	operation o = {};
 	o.work = [=](unsigned, unsigned) { work(); };
 	o.parts = 1;
+	o.does = std::make_shared<deed>();
+	o.does->what = "a kernel of NCCL";
+	o.does->touches = touches;
+	o.is_kernel = true;
 	return queue_work(lock, stream, std::move(o), true);
 }
 
@@ -459,7 +497,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 	cudaStream_t s = stream == cudaStreamPerThread ? own[current] : stream;
 	const int device = s ? s->device : current;
 	if (s)
-		await_mark(lock, *mark_end(lock, s));
+		await_told(lock, *mark_end(lock, s));
 	if (s && s == own[device]) {
 		own[device] = NULL;
 		stream_end(lock, s);
@@ -511,7 +549,7 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
 	const int device = event->device;
 	const std::shared_ptr<mark> recorded = event->recorded;
 	if (recorded)
-		await_mark(lock, *recorded);
+		await_told(lock, *recorded);
 	return result(failure(device));
 }
 
@@ -520,7 +558,12 @@ cudaError_t cudaEventQuery(cudaEvent_t event)
 	Lock lock(m.lock);
 	if (cudaError_t error = failure(event->device))
 		return result(error);
-	return event->recorded && !event->recorded->reached ? cudaErrorNotReady : cudaSuccess;
+	if (!event->recorded)
+		return cudaSuccess;
+	if (!event->recorded->reached)
+		return cudaErrorNotReady;
+	conflicts_tell(event->recorded->known);
+	return cudaSuccess;
 }
 
 /* ---- copies and kernels ---- */
@@ -541,7 +584,9 @@ cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t strea
 		memset((char *)p + begin, value, end - begin);
 	};
 	o.parts = parts_of(bytes);
-	o.uses = {p};
+	o.does = std::make_shared<deed>();
+	o.does->what = "a fill";
+	o.does->touches = {{p, bytes, true}};
 	return result(queue_work(lock, counts ? stream : own[current], std::move(o), counts));
 }
 
@@ -596,6 +641,12 @@ cudaError_t cudaLaunchKernel(const void *kernel, dim3 blocks, dim3 threads, void
 			k->run(copy.data(), thread, n);
 	};
 	o.parts = is_strict() ? (unsigned)n : 1;
+	toucher touched;
+	k->touch(copy.data(), &touched);
+	o.does = std::make_shared<deed>();
+	o.does->what = "a kernel";
+	o.does->touches = std::move(touched.touches);
+	o.is_kernel = true;
 	return result(queue_work(lock, stream, std::move(o), true));
 }
 }
