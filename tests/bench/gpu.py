@@ -5,11 +5,11 @@
 
 overlap: an allreduce by each of the rows cuda_*, its run phase over its longest part, which is measured in the same
 rounds: reading the inputs, writing the outputs (dd), the host's algorithm in memory (bench), and the
-copies. A device's link carries the input and the sum to it and both from it, at the same time, so
-twice the array in each direction, for each rank of the device, at the rate that bench measures. The
-target is a run phase of at most 1.15 times its longest part. What does not overlap by its row (cuda_ring,
-cuda_halving_doubling) has no target: in one window it takes about twice the longest part, in several
-windows these overlap. The start is the same job of few bytes; nothing overlaps it.
+copies. A device's link carries the input to it and from it, at the same time, so the array in each
+direction, for each rank of the device, at the rate that bench measures. The target is a run phase of
+at most 1.15 times its longest part. What does not overlap by its row (cuda_ring, cuda_halving_doubling)
+has no target: in one window it takes about twice the longest part, in several windows these overlap.
+The start is the same job of few bytes; nothing overlaps it.
 
 torch: two inputs a rank, added on the device, reduced, written as .npy: --device cuda against torch.distributed
 with gloo and, where each rank has a device of its own, NCCL. The whole command, and what comes
@@ -123,7 +123,7 @@ def copies(folder, a):
     run([COLLCTL, "run", "-n", "2", "--", "sh", "-c", sides], folder)
     with open(f"{folder}/tuning", encoding="utf8") as f:
         rate = json.load(f)["rates"]["device_copy"]
-    return {"time": 2 * (a.mib << 20) * rate * a.sharers}
+    return {"time": (a.mib << 20) * rate * a.sharers}
 
 
 def overlap(folder, a):
