@@ -11,6 +11,7 @@
 #define CROWDED 16 /* timers wait for this many full batches in a row */
 
 #define SHARED_NS 4000      /* if a yield takes longer, another thread ran */
+#define OTHERS    4         /* such yields before a sleep */
 #define HOMING_NS NS_PER_MS /* at most once in this time, for the scheduler's sake */
 
 int loop_init(struct loop *l, struct err *err)
@@ -172,27 +173,32 @@ static void go_home(struct loop *l, int64_t now)
 		(void)sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
-static void yield(struct loop *l)
+/* True: another thread ran meanwhile. */
+static bool yield(struct loop *l)
 {
 	int64_t began = clock_ns();
 	sched_yield();
 	int64_t now = clock_ns();
-	const bool shared = now - began > SHARED_NS && now - l->homed_at > HOMING_NS;
-	if (l->home >= 0 && (l->away || (shared && sched_getcpu() != l->home)))
+	const bool shared = now - began > SHARED_NS;
+	const bool moves = shared && now - l->homed_at > HOMING_NS;
+	if (l->home >= 0 && (l->away || (moves && sched_getcpu() != l->home)))
 		go_home(l, now);
+	return shared;
 }
 
 /* Peers on the same machine answer within microseconds: yield to them a few times before a sleep,
- * which costs a wake-up, but never spin against them. */
+ * which costs a wake-up, but never spin against them. What has not come after others have run a few
+ * times takes longer, and each further yield costs two changes of threads. */
 static int wait_events(struct loop *l, struct epoll_event *batch, int64_t deadline)
 {
-	for (int i = 0; deadline > 0 && i < l->yields; i++) {
+	int others = 0;
+	for (int i = 0; deadline > 0 && i < l->yields && others < OTHERS; i++) {
 		if (poll_memory(l, false))
 			deadline = 0;
 		int n = epoll_wait(l->epfd, batch, BATCH, 0);
 		if (n != 0 || deadline == 0)
 			return n;
-		yield(l);
+		others += yield(l);
 	}
 	if (poll_memory(l, deadline > 0))
 		deadline = 0;
