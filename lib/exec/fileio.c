@@ -230,9 +230,10 @@ void fileio_submit(struct fileio *io, struct fileio_job *job)
 	job->next = NULL;
 	*w->tail = job;
 	w->tail = &job->next;
-	if (job->limit)
-		pthread_cond_signal(&w->wake);
+	const bool ready = job->limit > 0;
 	pthread_mutex_unlock(&w->lock);
+	if (ready)
+		pthread_cond_signal(&w->wake);
 }
 
 void fileio_raise(struct fileio *io, struct fileio_job *job, uint64_t limit)
@@ -245,8 +246,9 @@ void fileio_raise(struct fileio *io, struct fileio_job *job, uint64_t limit)
 	}
 	pthread_mutex_lock(&w->lock);
 	job->limit = limit;
-	pthread_cond_signal(&w->wake);
 	pthread_mutex_unlock(&w->lock);
+	pthread_cond_signal(
+	        &w->wake); /* with the lock held, the thread would wake to wait for it */
 }
 
 int fileio_check(struct fileio *io, struct err *err)
