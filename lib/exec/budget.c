@@ -9,7 +9,7 @@
 #define PIECE_MIN    (16u << 10) /* of a coded piece */
 #define WINDOW_BYTES (4u << 20)  /* of a window, about: the last-level cache holds several */
 #define SHARED_LEAST (1u << 20)  /* of a window in shared memory */
-#define SHARED       64 /* windows of a vector there: fewer pages are touched for the first time */
+#define SHARED       32 /* windows of a vector there: fewer pages are touched for the first time */
 #define DEVICE_MOST  (64u << 20)  /* of a window that devices copy */
 #define DEVICE_PINS  (3u << 10)   /* of a window, that are pinned in the time of a task's start */
 #define WINDOW_LEAST 1024         /* if memory is short: each window costs a latency */

@@ -45,7 +45,7 @@ TEST(streams_need_windows)
 /* In shared memory a short vector has more windows, a long one as many as elsewhere. */
 TEST(shared_windows_are_small)
 {
-	const uint64_t bytes[] = {128 * MIB, 4096 * MIB, 1000};
+	const uint64_t bytes[] = {64 * MIB, 4096 * MIB, 1000};
 	uint32_t shared[3], own[3];
 	budget_windows(1024 * MIB, 0, true, 0, NULL, bytes, NULL, 3, shared);
 	budget_windows(1024 * MIB, 0, false, 0, NULL, bytes, NULL, 3, own);
