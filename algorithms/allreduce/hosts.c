@@ -48,7 +48,7 @@ static void cost(const struct coll_args *a, struct coll_cost *c)
 	*c = (struct coll_cost){
 	        .rounds = 2 + 2 * q,
 	        .outer = 2 * q,
-	        .messages = l - 1 + circle_messages(s.n, true, true) + m - 1,
+	        .messages = l - 1 + circle_messages(s.n) + m - 1,
 	        .sent = (l - 1 + lane + m - 1) / l,
 	        .received = (l - 1 + lane + m - 1) / l,
 	        .reduced = (m - 1 + lane / 2) / l,

@@ -247,7 +247,7 @@ double circulant_messages(const struct coll_args *a, bool scatter, bool gather, 
 	return phases * circulant_rounds(a) + most_wraps(a->size, unit, scatter, gather);
 }
 
-int circle_messages(int size, bool scatter, bool gather)
+int circle_messages(int size)
 {
-	return (scatter + gather) * log2_ceil(size) + most_wraps(size, 1, scatter, gather);
+	return 2 * log2_ceil(size) + most_wraps(size, 1, true, true);
 }

@@ -29,8 +29,8 @@ bool circulant_circle(struct sched_builder *b, const struct coll_args *a, bool o
  * allgather (@gather): one per round, or two if the run of blocks wraps around. An upper bound if
  * @owned is true and ranks share hosts. */
 double circulant_messages(const struct coll_args *a, bool scatter, bool gather, bool owned);
-/* The same for a circle of @size ranks whose blocks are consecutive. */
-int circle_messages(int size, bool scatter, bool gather);
+/* The same in both phases for a circle of @size ranks whose blocks are consecutive. */
+int circle_messages(int size);
 /* The number of rounds of one of the two phases, and how many of these are between hosts. */
 int circulant_rounds(const struct coll_args *a);
 int circulant_outer_rounds(const struct coll_args *a);

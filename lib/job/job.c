@@ -53,15 +53,16 @@ void job_send(struct job *j, uint8_t type, const struct buf *b)
 		ctl_send(&j->ctl, type, b);
 }
 
-void job_send_err(struct job *j, uint8_t type, const struct err *e)
+void job_send_abort(struct job *j, const struct err *e)
 {
 	struct buf b;
 	uint8_t memory[1024];
 	buf_init_fixed(&b, memory, sizeof memory);
 	err_encode(e, j->beats.phase, &b);
-	job_send(j, type, &b);
+	job_send(j, MSG_ABORT, &b);
 	buf_release(&b);
 }
+
 /* ---- signals, turns of the loop ---- */
 
 static void on_signal(void *ctx, uint32_t events)
@@ -399,11 +400,11 @@ int job_vote(struct job *j, const uint8_t digest[VOTE_DIGEST], struct err *err)
 			job_stop_inquiry(j);
 		} else if (j->signal && !own.code) {
 			job_check_signal(j, &own);
-			job_send_err(j, MSG_ABORT, &own);
+			job_send_abort(j, &own);
 		} else if (j->own.code && !own.code) {
 			own = j->own;
 			own.rank = j->rank;
-			job_send_err(j, MSG_ABORT, &own);
+			job_send_abort(j, &own);
 		} else if (loop_turn(&j->loop, INT64_MAX, err) < 0) {
 			return -1;
 		}
@@ -517,7 +518,7 @@ void job_fail(struct job *j, struct err *err)
 		if (own)
 			e.rank = j->rank;
 		if (own)
-			job_send_err(j, MSG_ABORT, &e);
+			job_send_abort(j, &e);
 		else
 			job_report(j, &e, REPORT_ENDS);
 		while (!job_rules_of(j)->failed && linked(j) && clock_ns() < until)

@@ -216,7 +216,7 @@ void job_log(const struct job *, int level, const char *fmt, ...)
 
 /* Send a message to the coordinator, which may be this rank; @b may be NULL. */
 void job_send(struct job *, uint8_t type, const struct buf *b);
-void job_send_err(struct job *, uint8_t type, const struct err *);
+void job_send_abort(struct job *, const struct err *);
 /* This rank failed while it handled or sent a message: the next call returns the error, and
  * job_fail reports it to the others. */
 void job_fail_later(struct job *, const struct err *);

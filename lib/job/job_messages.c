@@ -27,7 +27,7 @@ static void distrust(struct job *j, const char *what)
 	                   "other ranks may have committed"
 	         : then == JOB_ORPHANED ? " after the verdict"
 	                                : "");
-	job_send_err(j, MSG_ABORT, &e);
+	job_send_abort(j, &e);
 	fail_in(j, then, &e);
 }
 

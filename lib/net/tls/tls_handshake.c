@@ -360,7 +360,7 @@ static int tls_error(struct conn_tls *c, struct err *err)
 	return handshake_error(c, e, err);
 }
 
-int tls_alert_error(struct conn_tls *c, int number, int code, struct err *err)
+int tls_alert_error(struct conn_tls *c, int number, struct err *err)
 {
 	int reason = SSL_AD_REASON_OFFSET + number; /* OpenSSL's for a received alert */
 	unsigned long e = ERR_PACK(ERR_LIB_SSL, 0, (unsigned)reason);
@@ -376,7 +376,7 @@ int tls_alert_error(struct conn_tls *c, int number, int code, struct err *err)
 		                                "certificate: use P-256, Ed25519 or RSA"
 		                              : secret_here);
 	c->conn.alerted = true;
-	return err_set(err, code, "the peer received corrupt bytes (%s)",
+	return err_set(err, ERR_INTEGRITY, "the peer received corrupt bytes (%s)",
 	               text ? text : "unknown alert");
 }
 

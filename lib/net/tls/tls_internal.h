@@ -120,8 +120,7 @@ int tls_handshake_init(struct conn_tls *c, struct tls *t, bool client, struct er
 /* Continue the handshake. 1: it is complete, and layer->begin was called; 0: not yet; -1: error. */
 int tls_handshake(struct conn *, struct err *err);
 void tls_handshake_release(struct conn_tls *c);
-/* Set the error for the received alert @number of an established connection; @code: the error's
- * code if the alert reports damaged bytes. Returns -1. */
-int tls_alert_error(struct conn_tls *c, int number, int code, struct err *err);
+/* Set the error for the received alert @number of an established connection. Returns -1. */
+int tls_alert_error(struct conn_tls *c, int number, struct err *err);
 
 #endif

@@ -70,7 +70,7 @@ static int lost(struct conn_tls *c, unsigned long e)
 	if (crypto_lacked_memory())
 		err_set(&c->in_lost, ERR_RESOURCE, "out of memory in TLS");
 	else if (reason > SSL_AD_REASON_OFFSET)
-		tls_alert_error(c, reason - SSL_AD_REASON_OFFSET, ERR_INTEGRITY, &c->in_lost);
+		tls_alert_error(c, reason - SSL_AD_REASON_OFFSET, &c->in_lost);
 	else
 		err_set(&c->in_lost, ERR_INTEGRITY, "TLS: %s", text ? text : "unknown error");
 	(void)tls_flush(&c->conn, &ignored);

@@ -137,7 +137,7 @@ static int take_alert(struct conn_tls *c, const uint8_t *text, size_t n)
 	c->in_ended = text[1] == SSL3_AD_CLOSE_NOTIFY;
 	if (!c->in_ended) {
 		c->out_ended = true;
-		tls_alert_error(c, text[1], ERR_INTEGRITY, &c->in_lost);
+		tls_alert_error(c, text[1], &c->in_lost);
 		conn_sock_drain(&c->conn);
 	}
 	return -1;
