@@ -34,7 +34,7 @@ static int64_t skip(int k)
 
 /* Rounds until W has the P-1 ranks that the last rank needs. From the third round on, W has as many
  * ranks as the next skip; after one round 1, after two rounds 3. */
-int doubling_123_rounds(const struct coll_args *a)
+static int rounds(const struct coll_args *a)
 {
 	int k = 1;
 
@@ -80,7 +80,7 @@ void doubling_123_prefixes(struct sched_builder *b, const struct coll_args *a, s
 
 	if (a->rank + 2 < a->size)
 		sched_copy(b, s.sum, v, s.len, 0);
-	for (int k = 0; k < doubling_123_rounds(a); k++) {
+	for (int k = 0; k < rounds(a); k++) {
 		send_round(b, a, &s, k);
 		recv_round(b, a, &s, k);
 	}
@@ -108,7 +108,7 @@ static int longest_chain(const struct coll_args *a, int q)
  * r+2 < P. */
 static void cost(const struct coll_args *a, struct coll_cost *c)
 {
-	const int q = doubling_123_rounds(a);
+	const int q = rounds(a);
 
 	*c = (struct coll_cost){
 	        .rounds = longest_chain(a, q),

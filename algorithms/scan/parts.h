@@ -17,7 +17,5 @@ void recursive_doubling_prefixes(struct sched_builder *b, const struct coll_args
  * rank 0 @w is unchanged. @v: this rank's own vector; if it is at @w, it is overwritten. */
 void doubling_123_prefixes(struct sched_builder *b, const struct coll_args *a, struct sched_span v,
                            struct sched_span w);
-/* Its number of rounds. */
-int doubling_123_rounds(const struct coll_args *a);
 
 #endif

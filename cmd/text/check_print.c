@@ -15,6 +15,7 @@
 #define TABLE_RANKS  16 /* the most that a table of numbers has room for */
 #define FINDINGS_MAX 64
 #define LINES        10 /* findings of a kind that are printed */
+#define SENTENCE     512
 
 /* ---- words ---- */
 
@@ -77,60 +78,58 @@ static void write_sentence(const struct check_view *v, const struct link_finding
 	const char *others = host ? "host" : "rank";
 	switch (f->kind) {
 	case LINKS_OF:
-		snprintf(text, CHECK_SENTENCE, "%s: all its links%s fail%s%s", from,
+		snprintf(text, SENTENCE, "%s: all its links%s fail%s%s", from,
 		         host ? " with other hosts" : "", *to ? ", except those with " : "", to);
 		break;
 	case LINKS_TO:
-		snprintf(text, CHECK_SENTENCE, "%s: %s%s reaches it", from,
-		         *to ? "only " : "no other ", *to ? to : others);
+		snprintf(text, SENTENCE, "%s: %s%s reaches it", from, *to ? "only " : "no other ",
+		         *to ? to : others);
 		break;
 	case LINKS_FROM:
-		snprintf(text, CHECK_SENTENCE, "%s: reaches %s%s", from,
-		         *to ? "only " : "no other ", *to ? to : others);
+		snprintf(text, SENTENCE, "%s: reaches %s%s", from, *to ? "only " : "no other ",
+		         *to ? to : others);
 		break;
 	case LINK_BOTH_WAYS:
-		snprintf(text, CHECK_SENTENCE, "%s <-> %s: fails both ways: %s", from, to,
+		snprintf(text, SENTENCE, "%s <-> %s: fails both ways: %s", from, to,
 		         why(v, f->from, f->to));
 		break;
 	case LINK_ONE_WAY:
-		snprintf(text, CHECK_SENTENCE,
+		snprintf(text, SENTENCE,
 		         "%s -> %s: fails, the reverse direction works: "
 		         "%s",
 		         from, to, why(v, f->from, f->to));
 		break;
 	case RANK_SENDS_SLOWLY:
-		snprintf(text, CHECK_SENTENCE, "%s: sends at %s, median of all links %s", from,
+		snprintf(text, SENTENCE, "%s: sends at %s, median of all links %s", from,
 		         bit_rate_text(k->sends, x), bit_rate_text(v->links->rate, median));
 		break;
 	case RANK_RECEIVES_SLOWLY:
-		snprintf(text, CHECK_SENTENCE, "%s: receives at %s, median of all links %s", from,
+		snprintf(text, SENTENCE, "%s: receives at %s, median of all links %s", from,
 		         bit_rate_text(k->receives, x), bit_rate_text(v->links->rate, median));
 		break;
 	case RANK_FAR:
-		snprintf(text, CHECK_SENTENCE, "%s: round trips of %s, median of all links %s",
-		         from, latency_text(k->round_trip, x),
-		         latency_text(v->links->median, median));
+		snprintf(text, SENTENCE, "%s: round trips of %s, median of all links %s", from,
+		         latency_text(k->round_trip, x), latency_text(v->links->median, median));
 		break;
 	case LINK_LOW_RATE:
-		snprintf(text, CHECK_SENTENCE, "%s -> %s: %s, median of all links %s", from, to,
+		snprintf(text, SENTENCE, "%s -> %s: %s, median of all links %s", from, to,
 		         bit_rate_text(c->rate, x), bit_rate_text(v->links->rate, median));
 		break;
 	case LINK_HIGH_LATENCY:
-		snprintf(text, CHECK_SENTENCE, "%s -> %s: round trip %s, median of all links %s",
-		         from, to, latency_text(c->median, x),
-		         latency_text(v->links->median, median));
+		snprintf(text, SENTENCE, "%s -> %s: round trip %s, median of all links %s", from,
+		         to, latency_text(c->median, x), latency_text(v->links->median, median));
 		break;
 	}
 }
 
-/* The reasons come from other ranks: they may have any bytes. */
-char *check_sentence(const struct check_view *v, const struct link_finding *f,
-                     char text[CHECK_SENTENCE])
+/* "rank 1 (nodea) -> rank 3 (noded): timed out". Returns @text. The reasons come from other ranks:
+ * they may have any bytes. */
+static char *sentence(const struct check_view *v, const struct link_finding *f, char text[SENTENCE])
 {
-	char raw[CHECK_SENTENCE];
+	char raw[SENTENCE];
 
 	write_sentence(v, f, raw);
-	return text_escape(text, CHECK_SENTENCE, raw);
+	return text_escape(text, SENTENCE, raw);
 }
 
 /* ---- text ---- */
@@ -138,13 +137,13 @@ char *check_sentence(const struct check_view *v, const struct link_finding *f,
 static void print_findings(const struct check_view *v)
 {
 	struct link_finding list[FINDINGS_MAX];
-	char text[CHECK_SENTENCE];
+	char text[SENTENCE];
 	size_t n = link_matrix_findings(v->links, list, FINDINGS_MAX);
 	int of_kind = 0;
 	for (size_t i = 0; i < n && i < FINDINGS_MAX; i++) {
 		of_kind = i && list[i].kind == list[i - 1].kind ? of_kind + 1 : 0;
 		if (of_kind < LINES)
-			printf("%s\n", check_sentence(v, &list[i], text));
+			printf("%s\n", sentence(v, &list[i], text));
 		else if (of_kind == LINES)
 			printf("... and more such links\n");
 	}
@@ -364,11 +363,11 @@ static json_t *link_json(const struct check_view *v, int from, int to)
 static json_t *findings_json(const struct check_view *v)
 {
 	struct link_finding list[FINDINGS_MAX];
-	char text[CHECK_SENTENCE];
+	char text[SENTENCE];
 	json_t *all = json_array();
 	size_t n = link_matrix_findings(v->links, list, FINDINGS_MAX);
 	for (size_t i = 0; i < n && i < FINDINGS_MAX; i++)
-		json_array_append_new(all, json_string(check_sentence(v, &list[i], text)));
+		json_array_append_new(all, json_string(sentence(v, &list[i], text)));
 	return all;
 }
 

@@ -23,11 +23,6 @@ void check_print_text(const struct check_view *);
  */
 json_t *check_json(const struct check_view *);
 
-#define CHECK_SENTENCE 512
-/* "rank 1 (nodea) -> rank 3 (noded): timed out". Returns @text. */
-char *check_sentence(const struct check_view *, const struct link_finding *,
-                     char text[CHECK_SENTENCE]);
-
 /* Draw a self-contained SVG: two heat maps, of bandwidth and of round trips. Malloced, *len bytes;
  * NULL: out of memory. */
 char *check_svg(const struct check_view *, size_t *len);

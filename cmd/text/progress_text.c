@@ -191,7 +191,8 @@ static void left_text(char *buf, double seconds)
 	snprintf(buf, FIELD_TEXT, "%s left", text);
 }
 
-char *joined_text(const struct joined *j, char *buf, size_t cap)
+/* "3 of 4 joined, missing: rank 2", "2 of 4 joined: nodea, nodeb". Returns @buf. */
+static char *joined_text(const struct joined *j, char *buf, size_t cap)
 {
 	const bool several = strpbrk(j->names, ",-") != NULL;
 

@@ -56,9 +56,6 @@ struct files_meters {
 /* The seconds that this rank still needs; 0: unknown. The meters get a sample at @at. */
 double files_left(struct files_meters *, const struct coll_progress *, int64_t at);
 
-/* "3 of 4 joined, missing: rank 2", "2 of 4 joined: nodea, nodeb". Returns @buf. */
-char *joined_text(const struct joined *, char *buf, size_t cap);
-
 /*
  * "allreduce  [######......]  43%  1.2 of 2.8 GiB  612 MiB/s  2.6 s left  run  slowest: rank 2
  * (38%)" in at most @width - 1 columns (0: any width, and no bar) and @cap bytes: drops fields that

@@ -13,7 +13,8 @@
 #include "lib/coll/result_json.h"
 #include "lib/job/ranks.h"
 
-bool result_shown(const struct options *o, int rank)
+/* Does @rank print the result? Rank 0 does, with -v every rank, with -q none. */
+static bool is_shown(const struct options *o, int rank)
 {
 	return o->verbose > 0 || (o->verbose == 0 && rank == 0);
 }
@@ -275,9 +276,9 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 	bool ok = !r->err.code;
 	if (ok && q->stats && !q->dry_run && o->verbose >= 0)
 		print_found(r, q);
-	if (ok && !o->json && result_shown(o, r->rank))
+	if (ok && !o->json && is_shown(o, r->rank))
 		print_files(r, o);
-	if (ok && !o->json && q->work == WORK_VERIFY && result_shown(o, r->rank))
+	if (ok && !o->json && q->work == WORK_VERIFY && is_shown(o, r->rank))
 		print_compared(r);
 	int code = ok ? 0 : report(&r->err, r->rank);
 	if (o->json) {
@@ -286,7 +287,7 @@ int result_print(const struct coll_result *r, const struct coll_request *q, cons
 	}
 	if (r->preview && o->verbose >= 0)
 		print_preview(r, q);
-	else if (ok && result_shown(o, r->rank))
+	else if (ok && is_shown(o, r->rank))
 		summary(r, q);
 	if (ok && q->deletes && !r->preview && o->verbose >= 0)
 		print_deleted(r);

@@ -6,8 +6,6 @@
 #include "cmd/options/options.h"
 #include "lib/coll/coll.h"
 
-/* Does @rank print the result? Rank 0 does, with -v every rank, with -q none. */
-bool result_shown(const struct options *, int rank);
 /* Print the result of a job: requested statistics and digests, then a line or the JSON object; or
  * the failure. Returns the exit code. */
 int result_print(const struct coll_result *, const struct coll_request *, const struct options *);

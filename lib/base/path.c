@@ -34,7 +34,7 @@ bool path_is_plain(const char *name)
 	       text_is_clean(name);
 }
 
-bool path_is_below(const char *path)
+static bool is_below(const char *path)
 {
 	for (;; path++) {
 		size_t n = strcspn(path, "/");
@@ -80,7 +80,7 @@ int path_check_plain(const char *name, int code, struct err *err)
 int path_check_below(const char *path, int code, struct err *err)
 {
 	char shown[NAME_TEXT];
-	if (path_is_below(path))
+	if (is_below(path))
 		return 0;
 	return err_set(
 	        err, code,

@@ -16,9 +16,6 @@ size_t path_trim(const char *path, size_t len);
 /* Is @name a plain name of a file: not hidden, without '/', and of printable characters
  * (text_is_clean)? For names that come from a file or another rank. */
 bool path_is_plain(const char *name);
-/* Does @path, appended to a folder, stay below it? It must be relative, and no component may be
- * empty, "." or "..". Symbolic links are not examined. */
-bool path_is_below(const char *path);
 /* Does a symbolic link at @path, below a folder, lead to something in this folder if its target is
  * @target? The target must be relative; its ".." stand before all names, and are at most as many as
  * the folders in @path. Other symbolic links on its way are not examined. */

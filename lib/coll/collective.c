@@ -105,9 +105,12 @@ static bool meshes(const struct coll *life)
 	return !life->request->dry_run;
 }
 
+/* Does a lane that breaks take the ranks back? The same on all ranks. */
 static bool goes_back(const struct coll *life)
 {
-	return collective_goes_back(life->state);
+	const struct coll_request *r = life->request;
+	const bool twice = r->op == REDUCE_SLERP && coll_reduces(r->kind);
+	return life->size > 1 && !r->dry_run && !twice;
 }
 
 /* The coordinator writes the trace: a rank that asked for one in vain says so. */
@@ -253,13 +256,6 @@ static int list_vectors(struct collective *c, struct err *err)
 	return 0;
 }
 
-bool collective_goes_back(const struct collective *c)
-{
-	const struct coll_request *r = c->life->request;
-	const bool twice = r->op == REDUCE_SLERP && coll_reduces(r->kind);
-	return c->life->size > 1 && !r->dry_run && !twice;
-}
-
 int collective_processors(void)
 {
 	cpu_set_t allowed;
@@ -310,7 +306,7 @@ static int list_lanes(struct collective *c, struct err *err)
 	        .memory = budget_connections(c->life->plan.memory, c->agreed.piece),
 	        .window_bytes = window_bytes(c),
 	        .lane_bytes = bytes,
-	        .back = collective_goes_back(c) ? elements_go_back : NULL,
+	        .back = goes_back(c->life) ? elements_go_back : NULL,
 	        .back_ctx = c,
 	        .whole = c->request->stats || c->life->tracing,
 	        .conf =

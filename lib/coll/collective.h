@@ -114,9 +114,6 @@ struct collective {
 	struct consolidated *consolidated; /* consolidated.h; NULL: not requested */
 };
 
-/* Does a lane that breaks take the ranks back? The same on all ranks. */
-bool collective_goes_back(const struct collective *);
-
 /* Where the collective has a root. */
 static inline bool collective_is_root(const struct collective *c)
 {
@@ -131,10 +128,6 @@ int collective_processors(void);
 
 #define STAGING      (256u << 10) /* bytes of a file thread's conversion buffer */
 #define INLINE_BYTES (64u << 10)  /* smaller files are read and written without threads */
-
-/* "shard.safetensors: tensor 'a.b'", or only the file: the tensor's name and file in input @k. */
-const char *tensor_text(const struct collective *, const struct vector_tensor *, int k, char *buf,
-                        size_t cap);
 
 /* ---- collective_progress.c ---- */
 

@@ -84,8 +84,6 @@ int job_coordinator(const struct job *); /* its rank; -1: not known */
 /* The name of a rank's host, owned by the job, once the plan is known; "": not known, or all ranks
  * are on one host. */
 const char *job_host(const struct job *, int rank);
-/* Does @rank take part in the job (plan.came)? True before the plan is known. */
-bool job_comes(const struct job *, int rank);
 /* Has @rank's host the same identity as this rank's (host_groups.h)? A hint. False before the plan
  * is known. */
 bool job_shares_host(const struct job *, int rank);

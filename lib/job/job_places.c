@@ -81,6 +81,13 @@ static int read_inquiry(struct job *j, struct view *v, struct err *err)
 	return ret;
 }
 
+/* Does @rank take part in the job (plan.came)? */
+static bool comes(const struct job *j, int rank)
+{
+	const struct job_places *p = &j->places;
+	return ranks_find(p->came, p->ncame, rank) >= 0;
+}
+
 int job_read_roster(struct job *j, struct view v, struct err *err)
 {
 	struct roster r;
@@ -95,8 +102,8 @@ int job_read_roster(struct job *j, struct view v, struct err *err)
 	    j->root >= (int)r.size || j->coordinator >= (int)r.size ||
 	    j->beats.slowest.rank >= (int)r.size)
 		return err_set(err, ERR_INTEGRITY, "a roster of %u ranks", r.size);
-	if (!job_comes(j, j->rank) || (j->root >= 0 && !job_comes(j, j->root)) ||
-	    !job_comes(j, j->coordinator) || !job_comes(j, 0))
+	if (!comes(j, j->rank) || (j->root >= 0 && !comes(j, j->root)) ||
+	    !comes(j, j->coordinator) || !comes(j, 0))
 		return err_set(err, ERR_INTEGRITY, "a roster without a rank that takes part");
 	j->size = (int)r.size;
 	if (read_inquiry(j, &v, err) < 0)
@@ -142,12 +149,6 @@ uint64_t job_link_speed(const struct job *j)
 {
 	const struct conn *link = j->coord ? coord_far_link(j->coord) : j->ctl.conn;
 	return link ? iface_speed_of(link->fd) : 0;
-}
-
-bool job_comes(const struct job *j, int rank)
-{
-	const struct job_places *p = &j->places;
-	return ranks_find(p->came, p->ncame, rank) >= 0;
 }
 
 bool job_shares_host(const struct job *j, int rank)

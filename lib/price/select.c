@@ -58,7 +58,9 @@ struct price_model select_model(const struct select_args *a)
 
 /* ---- the wire type ---- */
 
-enum dtype select_summed(const struct select_args *a)
+/* The type of the sum: an average with weights, or of integers, is summed in a wider type and
+ * rounded once. */
+static enum dtype summed(const struct select_args *a)
 {
 	if (coll_reduces(a->kind) && a->op == REDUCE_AVG &&
 	    (a->weighted || dtype_is_integer(a->dtype)))
@@ -69,7 +71,7 @@ enum dtype select_summed(const struct select_args *a)
 /* The type for a reduction without a conversion of its output. */
 static enum dtype reduced_in(const struct select_args *a, const struct coll_algorithm *alg)
 {
-	const enum dtype d = select_summed(a);
+	const enum dtype d = summed(a);
 	const bool once = a->op == REDUCE_AVG || dtype_size(d) == 1;
 	const bool rounds = !(alg->flags & COLL_FINAL);
 
@@ -120,7 +122,7 @@ static enum select_verdict judge(const struct select_price *p, const struct sele
 	if (a->ordered && !(p->alg->flags & COLL_ORDERED))
 		return SELECT_UNORDERED;
 	if ((p->alg->flags & COLL_DIVERGENT) && !a->divergent &&
-	    reduce_order_matters(a->op, select_summed(a)))
+	    reduce_order_matters(a->op, summed(a)))
 		return SELECT_DIVERGENT;
 	if ((p->alg->flags & COLL_UNEVEN) && !(a->network && a->network->uneven))
 		return SELECT_EVEN;

@@ -127,9 +127,6 @@ struct selection {
 	size_t nprices;
 };
 
-/* The type of the sum: an average with weights, or of integers, is summed in a wider type and
- * rounded once. */
-enum dtype select_summed(const struct select_args *);
 /* The type that @alg sends.
  * - With --order rank: partial sums, and sums of several local inputs, are sent as f64, so that
  *   only the result is rounded.

@@ -126,16 +126,6 @@ static struct coll_args *all_alike(const struct coll_args *args, char *why)
 	return ranks;
 }
 
-bool verify_schedules(const struct coll_algorithm *alg, const struct coll_args *args,
-                      struct sched *const *scheds, char *why)
-{
-	struct coll_args *ranks = all_alike(args, why);
-	const bool ok = ranks && verify_ranks(alg, ranks, scheds, why);
-
-	free(ranks);
-	return ok;
-}
-
 static bool build_and_verify(const struct coll_algorithm *alg, const struct coll_args *ranks,
                              char *why)
 {

@@ -37,10 +37,6 @@
 bool verify_ranks(const struct coll_algorithm *alg, const struct coll_args *args,
                   struct sched *const *scheds, char *why);
 
-/* The same for ranks whose arguments differ only in the rank; args->rank is ignored. */
-bool verify_schedules(const struct coll_algorithm *alg, const struct coll_args *args,
-                      struct sched *const *scheds, char *why);
-
 /* Build all ranks' schedules of @alg for @args (args->rank is ignored) and verify them. */
 bool verify_algorithm(const struct coll_algorithm *alg, const struct coll_args *args, char *why);
 

@@ -127,7 +127,8 @@ int http_hosts(const struct http *h)
 	return h->client->nhosts;
 }
 
-void http_next_host(struct http *h)
+/* Send further requests to the next host. */
+static void next_host(struct http *h)
 {
 	h->client->at = (h->client->at + 1) % h->client->nhosts;
 }
@@ -750,7 +751,7 @@ int http_send(struct http *h, const struct http_request *r, int64_t deadline, st
 		if (c->conf.on_failure && !c->failed)
 			c->conf.on_failure(c->conf.ctx, now.text);
 		c->failed = true;
-		http_next_host(h);
+		next_host(h);
 		back_off(c, pause, deadline);
 		pause = 2 * pause < BACKOFF_LAST ? 2 * pause : BACKOFF_LAST;
 	}
@@ -765,7 +766,7 @@ int http_send_once(struct http *h, const struct http_request *r, int64_t deadlin
 	keep_pace(c, deadline);
 	enum outcome o = try_once(c, r, r->path, r->limit, err);
 	if (o != DONE)
-		http_next_host(h);
+		next_host(h);
 	return o == DONE ? 0 : -1;
 }
 

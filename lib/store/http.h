@@ -95,8 +95,6 @@ int http_set_secret(struct http *, const char *name, const char *value, struct e
 int http_send(struct http *, const struct http_request *r, int64_t deadline, struct err *err);
 /* Try once, for at most r->limit. After a failure the next request goes to the next host. */
 int http_send_once(struct http *, const struct http_request *r, int64_t deadline, struct err *err);
-/* Send further requests to the next host. */
-void http_next_host(struct http *);
 
 /* How long, in ns, a blocking query may wait so that its answer arrives before @deadline; 0: there
  * is no time to wait. */

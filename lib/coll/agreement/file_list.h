@@ -56,8 +56,8 @@ int file_list_twice(const struct file_list *, const char **twice, struct err *er
 uint64_t file_list_memory(const struct file_list *);
 void file_list_put(struct buf *, const struct file_list *);
 /* Decode a list. With `folder`, each name must be plain (path_is_plain) or, with `tree`, a path
- * below the folder (path_is_below), and no path may have a link as a folder; links must stay in the
- * folder (path_link_stays); else ERR_DISAGREE. All names must differ. */
+ * below the folder (path_check_below), and no path may have a link as a folder; links must stay in
+ * the folder (path_link_stays); else ERR_DISAGREE. All names must differ. */
 int file_list_get(struct view *, struct file_list *, struct err *err);
 
 /* The files that a rank contributes to a gather, and its host. */

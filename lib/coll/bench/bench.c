@@ -76,7 +76,8 @@ double bench_bus_factor(enum coll_kind kind, int size)
 	}
 }
 
-bool bench_is_blocks(enum coll_kind kind)
+/* Is a size the bytes of the blocks of all ranks? */
+static bool is_blocks(enum coll_kind kind)
 {
 	return kind == COLL_REDUCE_SCATTER || kind == COLL_ALLGATHER || kind == COLL_GATHER ||
 	       kind == COLL_SCATTER || kind == COLL_ALLTOALL;
@@ -508,7 +509,7 @@ static void fill_row(const struct bench *b, const struct bench_case *c, struct b
 	sort_doubles(b->times, (size_t)n);
 	row->algorithm = c->algorithm;
 	row->size = c->count * dtype_size(b->dtype);
-	row->count = bench_is_blocks(b->request->kind) ? c->count / (uint64_t)b->size : c->count;
+	row->count = is_blocks(b->request->kind) ? c->count / (uint64_t)b->size : c->count;
 	row->min = b->times[0];
 	row->p50 = percentile(b->times, n, 0.5);
 	row->p99 = percentile(b->times, n, 0.99);

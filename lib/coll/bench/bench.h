@@ -57,8 +57,6 @@ struct bench_row {
 /* The ratio of bus bandwidth to algorithm bandwidth: the least bytes that a link must carry,
  * divided by the size. */
 double bench_bus_factor(enum coll_kind kind, int size);
-/* Is a size the bytes of the blocks of all ranks? */
-bool bench_is_blocks(enum coll_kind kind);
 
 /* ---- values: small integers, so that sums are exact in every type and in any order ---- */
 

@@ -71,8 +71,9 @@ static int visit_tensors(const struct moved *m, int input, const uint8_t *buf, c
 	return 0;
 }
 
-const char *tensor_text(const struct collective *c, const struct vector_tensor *t, int k, char *buf,
-                        size_t cap)
+/* "shard.safetensors: tensor 'a.b'", or only the file: the tensor's name and file in input @k. */
+static const char *tensor_text(const struct collective *c, const struct vector_tensor *t, int k,
+                               char *buf, size_t cap)
 {
 	const struct dataset *d = &c->transfer.inputs[c->request->each ? t->input : k];
 	const char *name = t->tensor.name;

@@ -8,6 +8,12 @@
 
 #define MOST 16 /* file systems of a rank; outputs seldom are on two */
 
+/* What a rank's outputs need on one file system: an entry of its part of the round. */
+struct room_entry {
+	uint64_t device, bytes, left;
+	uint32_t files;
+	char first[256];
+};
 MESSAGE(room_entry, "ROUND", FIELD(U64, room_entry, device), FIELD(U64, room_entry, bytes),
         FIELD(U64, room_entry, left), FIELD(U32, room_entry, files, .least = 1),
         FIELD(TEXT, room_entry, first));

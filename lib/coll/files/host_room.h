@@ -18,14 +18,6 @@ struct host_room {
 	int taken; /* ranks */
 };
 
-/* What a rank's outputs need on one file system: an entry of its part of the round. */
-struct room_entry {
-	uint64_t device, bytes, left;
-	uint32_t files;
-	char first[256];
-};
-extern const struct message room_entry_message;
-
 /* Once files_check_outputs has found no error: add up what the ranks need. ERR_OUTPUT: outputs do
  * not fit. */
 int host_room_check(struct collective *, struct err *err);

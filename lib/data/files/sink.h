@@ -57,9 +57,9 @@ void sink_set_top(struct sink *, int file, size_t top);
 /* Rank @by has chosen the file's name: if a file of this name exists, sink_open and sink_check fail
  * with ERR_OUTPUT, unless the sink has @force. */
 void sink_expect_none(struct sink *, int file, int by);
-/* As sink_add and sink_add_folder, for a @name that another rank has chosen (path_is_below), in the
- * folder @top; symbolic links below it are not followed. A folder gets the attributes only if it is
- * created. The folder "" is @top. */
+/* As sink_add and sink_add_folder, for a @name that another rank has chosen (path_check_below), in
+ * the folder @top; symbolic links below it are not followed. A folder gets the attributes only if
+ * it is created. The folder "" is @top. */
 int sink_add_below(struct sink *, const char *top, const char *name, uint64_t size,
                    const struct sink_attributes *, struct err *err);
 int sink_add_folder_below(struct sink *, const char *top, const char *name,

@@ -170,8 +170,10 @@ static int join_in_place(struct torch_spool *spool, struct tensor *t,
 	return ret;
 }
 
-int pieces_list(struct torch_spool *spool, const struct tensor *whole,
-                const struct tensor_box *boxes, int n, struct err *err)
+/* Append each box as a part of @whole. No part of it is here (@n is 0): append one without
+ * elements. */
+static int list_parts(struct torch_spool *spool, const struct tensor *whole,
+                      const struct tensor_box *boxes, int n, struct err *err)
 {
 	static const struct tensor_box none;
 	if (check_inside(spool, whole, boxes, n, err))
@@ -197,7 +199,7 @@ int pieces_join(struct torch_spool *spool, const struct tensor *whole, struct te
 	struct tensor t = *whole;
 	bool runs = true;
 	if (spool->source->parts)
-		return pieces_list(spool, whole, boxes, n, err);
+		return list_parts(spool, whole, boxes, n, err);
 	if (check_cover(spool, &t, boxes, n, err))
 		return -1;
 	if (!n) /* an empty tensor without pieces */

@@ -16,12 +16,9 @@ struct tensor_box {
 #define PIECES_MAX 16384 /* of a tensor */
 /* Append @whole (its name, dtype and shape) with the elements of the @n boxes, which are sorted.
  * ERR_INPUT names the tensor and the place in it: a box leaves it, has elements of another one, or
- * elements are missing. */
+ * elements are missing. With dataset_source.parts each box is appended as a part of @whole, and
+ * elements may be missing. */
 int pieces_join(struct torch_spool *, const struct tensor *whole, struct tensor_box *boxes, int n,
                 struct err *err);
-/* With dataset_source.parts, which pieces_join obeys: append each box as a part of @whole. No part
- * of it is here (@n is 0): append one without elements. ERR_INPUT: a box leaves the tensor. */
-int pieces_list(struct torch_spool *, const struct tensor *whole, const struct tensor_box *boxes,
-                int n, struct err *err);
 
 #endif

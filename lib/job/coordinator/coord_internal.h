@@ -354,8 +354,6 @@ bool coord_drops_silent(struct coord *);
 /* Withdraw the record and close the listener: nobody joins any more, or gets an answer. */
 void coord_close_door(struct coord *);
 void coord_send_guests_failure(struct coord *);
-/* Decode the presence of a PRESENT that has just arrived. */
-int coord_read_presence(struct presence *, struct view v, struct err *err);
 /* PRESENT from @m, before the roster. */
 int coord_take_presence(struct member *m, struct view v, struct err *err);
 bool coord_several_hosts(const struct coord *);

@@ -68,6 +68,15 @@ int coord_present_guests(const struct coord *c)
 	return n;
 }
 
+/* Decode the presence of a PRESENT that has just arrived. */
+static int read_presence(struct presence *p, struct view v, struct err *err)
+{
+	if (presence_decode(p, v, err) < 0)
+		return -1;
+	p->started = clock_ns() - p->age * NS_PER_SEC;
+	return 0;
+}
+
 /* A guest that waits for a rank sends PRESENT, and ABORT if it fails. */
 static void guest_message(void *ctx, uint8_t type, struct view body)
 {
@@ -80,7 +89,7 @@ static void guest_message(void *ctx, uint8_t type, struct view body)
 		drop(g);
 		return;
 	}
-	if (coord_read_presence(&g->presence, body, &e) < 0) {
+	if (read_presence(&g->presence, body, &e) < 0) {
 		if (e.code == ERR_DISAGREE)
 			refuse_guest(g, &e);
 		else
@@ -459,17 +468,9 @@ void coord_seat(struct coord *c, int rank, struct conn *conn, const struct addr 
 	seat(m, from, ctl_start(&m->ctl, conn, c->conf.loop, &e), &e);
 }
 
-int coord_read_presence(struct presence *p, struct view v, struct err *err)
-{
-	if (presence_decode(p, v, err) < 0)
-		return -1;
-	p->started = clock_ns() - p->age * NS_PER_SEC;
-	return 0;
-}
-
 int coord_take_presence(struct member *m, struct view v, struct err *err)
 {
-	if (coord_read_presence(&m->presence, v, err) < 0)
+	if (read_presence(&m->presence, v, err) < 0)
 		return -1;
 	m->present = true;
 	coord_seats_changed(m->coord);
