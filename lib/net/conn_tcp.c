@@ -32,7 +32,7 @@ struct conn_tcp {
 	uint8_t out_header[HEADER];
 	size_t out_header_left;
 	size_t out_left; /* payload bytes of the current frame that the kernel has not taken */
-	bool out_ending, out_ended;
+	bool out_ending;
 	/* reading */
 	uint32_t in_seq;
 	size_t in_left; /* payload bytes of the current frame still to come */

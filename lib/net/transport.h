@@ -35,7 +35,6 @@ struct transport_edge {
 };
 
 struct transport {
-	const char *name;
 	/* Can it carry this connection? */
 	bool (*usable)(const struct transport_edge *);
 	/* Make a connection, which conn_handshake completes and the caller frees. NULL:

@@ -33,7 +33,6 @@ static const char *refuse(uint8_t first)
 }
 
 const struct transport transport_memory = {
-        .name = "memory",
         .usable = usable,
         .dial = dial,
         .accept = take,

@@ -32,7 +32,6 @@ static const char *refuse(uint8_t first)
 }
 
 const struct transport transport_tls = {
-        .name = "tls",
         .usable = usable,
         .dial = dial,
         .accept = take,

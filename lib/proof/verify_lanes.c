@@ -8,7 +8,6 @@
 #include "lib/proof/verifier_internal.h"
 
 struct flow {
-	struct verify *v;
 	const struct graph *g;
 	bool lent;         /* a send is done when the peer has taken the elements: all of them may
 	                    * be on the lane. Else when the lane has accepted them */
@@ -148,7 +147,7 @@ bool verify_lanes(struct verify *v, bool lent)
 {
 	const struct graph *g = &v->g;
 	const size_t n = (size_t)g->n + 1, lanes = (size_t)g->nlanes + 1;
-	struct flow f = {.v = v, .g = g, .lent = lent, .capacity = lane_capacity(g)};
+	struct flow f = {.g = g, .lent = lent, .capacity = lane_capacity(g)};
 	char text[96];
 
 	f.offered = calloc(n, sizeof(*f.offered));

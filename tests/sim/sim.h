@@ -96,7 +96,7 @@ struct proc {
 	struct sock *signalfd;
 	int fds[FILES_MOST], nfds; /* real descriptors */
 	struct file_faults disk;
-	uint64_t changes, reads, written;
+	uint64_t changes, reads;
 	bool again;       /* with --retry it would begin again */
 	bool redialled;   /* it dialled again where it had reached a listener */
 	bool sealed;      /* its output is whole and has a temporary name */

@@ -57,7 +57,7 @@ static int visit(const char *bytes, size_t n, struct seen *s, struct err *err)
 	memcpy(copy, bytes, n);
 	*s = (struct seen){0};
 	*err = ERR_INIT;
-	int ret = pickle_read(&p, copy, n, NULL, torch_permits, err);
+	int ret = pickle_read(&p, copy, n, torch_permits, err);
 	if (ret == 0) {
 		ret = torch_visit(p.root, n, &visitor, err);
 		pickle_release(&p);

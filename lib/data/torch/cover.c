@@ -22,7 +22,7 @@ struct cover_search {
 
 /* A box, for sorting by one axis. */
 struct ranged {
-	uint64_t first, end;
+	uint64_t first;
 	size_t box;
 };
 
@@ -115,11 +115,8 @@ static int search(struct cover_search *s, int axis, const size_t *boxes, size_t 
 	}
 	struct ranged *sorted = err_calloc(n, sizeof *sorted, "the pieces", s->err);
 	size_t *active = sorted ? err_calloc(n, sizeof *active, "the pieces", s->err) : NULL;
-	for (size_t i = 0; active && i < n; i++) {
-		const struct cover_box *b = &s->boxes[boxes[i]];
-		sorted[i] =
-		        (struct ranged){b->first[axis], b->first[axis] + b->size[axis], boxes[i]};
-	}
+	for (size_t i = 0; active && i < n; i++)
+		sorted[i] = (struct ranged){s->boxes[boxes[i]].first[axis], boxes[i]};
 	if (active)
 		qsort(sorted, n, sizeof *sorted, by_first);
 	int ret = active ? search_slabs(s, axis, sorted, n, active) : -1;

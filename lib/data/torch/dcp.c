@@ -42,8 +42,7 @@ struct checkpoint {
 	struct torch_spool spool;
 	char *bytes; /* of .metadata */
 	struct pickle pickle;
-	const struct pickle_value *tensors; /* a dict */
-	struct stored *stored;              /* sorted by name and place */
+	struct stored *stored; /* sorted by name and place */
 	size_t nstored;
 	struct err *err;
 };
@@ -103,7 +102,7 @@ static int read_metadata(struct checkpoint *c)
 		        METADATA_MAX);
 	else if (fd >= 0 && (c->bytes = err_malloc(n + 1, "the metadata of a checkpoint", c->err)))
 		ret = input_pread(fd, path, c->bytes, n, 0, c->err);
-	if (ret == 0 && pickle_read(&c->pickle, c->bytes, n, NULL, permits, &why))
+	if (ret == 0 && pickle_read(&c->pickle, c->bytes, n, permits, &why))
 		ret = err_set(c->err, why.code, "%s: %s", path, why.text);
 	if (fd >= 0)
 		close(fd);

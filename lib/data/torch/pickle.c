@@ -550,22 +550,19 @@ static int run(struct machine *m)
 	return err_set(m->err, ERR_INPUT, "its pickle ends early");
 }
 
-int pickle_read(struct pickle *p, const void *bytes, size_t len, size_t *end,
+int pickle_read(struct pickle *p, const void *bytes, size_t len,
                 bool (*permits)(const struct pickle_global *), struct err *err)
 {
 	struct machine m = {
 	        .in = view_of(bytes, len), .begins = bytes, .permits = permits, .err = err};
 	int ret = run(&m);
 	*p = (struct pickle){0};
-	if (ret == 0 && !end && view_left(&m.in))
+	if (ret == 0 && view_left(&m.in))
 		ret = err_set(err, ERR_INPUT, "%zu bytes follow its pickle", view_left(&m.in));
-	if (ret == 0) {
+	if (ret == 0)
 		*p = (struct pickle){m.stack.v[0], m.pool};
-		if (end)
-			*end = (size_t)(m.in.p - m.begins);
-	} else {
+	else
 		pool_release(&m.pool);
-	}
 	free(m.stack.v);
 	free(m.memo.v);
 	return ret;

@@ -67,10 +67,10 @@ struct pickle {
 };
 
 /* Read the @len bytes, which must outlive the values. @permits: may this global be named? Errors
- * are ERR_INPUT and name no file: the pickle ends early, has an unknown opcode or a global that is
- * not permitted, which is named; ERR_RESOURCE. *end: bytes up to the end of the pickle; NULL: it
- * has to end with the bytes. On failure there is nothing to release. */
-int pickle_read(struct pickle *, const void *bytes, size_t len, size_t *end,
+ * are ERR_INPUT and name no file: the pickle does not end with the bytes, has an unknown opcode or
+ * a global that is not permitted, which is named; ERR_RESOURCE. On failure there is nothing to
+ * release. */
+int pickle_read(struct pickle *, const void *bytes, size_t len,
                 bool (*permits)(const struct pickle_global *), struct err *err);
 void pickle_release(struct pickle *);
 

@@ -164,7 +164,7 @@ int torch_archive_visit(const struct torch_archive *a, const struct torch_archiv
 	char *bytes = read_entry(a, e, PICKLE_MAX, err);
 	if (!bytes)
 		return -1;
-	int ret = pickle_read(&pickle, bytes, (size_t)e->bytes, NULL, torch_permits, &why);
+	int ret = pickle_read(&pickle, bytes, (size_t)e->bytes, torch_permits, &why);
 	if (ret == 0) {
 		ret = torch_visit(pickle.root, (size_t)e->bytes, &inner, &why);
 		pickle_release(&pickle);

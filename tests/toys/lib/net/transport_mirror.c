@@ -98,7 +98,6 @@ static const char *refuse(uint8_t first)
 }
 
 const struct transport transport_mirror = {
-        .name = "mirror",
         .usable = usable,
         .dial = dial,
         .accept = take,
