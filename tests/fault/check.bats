@@ -3,9 +3,9 @@
 # table of faults.
 
 load ../cli/helpers
+load fault
 load nets
 
-FAULT_DIR=$HELPERS_DIR/../fault
 
 teardown() {
 	net_close
@@ -122,13 +122,9 @@ says_line() { grep -qE -e "$1" 0.out || fail "no line '$1': $(<0.out)"; }
 # proxied R PROXY_ARGUMENTS...: what other ranks send to rank R goes through a proxy. Sets AT[R], the
 # options of that rank.
 proxied() {
-	local ready=ready.$1 at
-	mkfifo "$ready"
 	free_port
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$PORT" "${@:2}" --ready "$ready" 3>&- &
-	STARTED+=($!)
-	read -r -t 60 at <"$ready"
-	AT[$1]="--listen 127.0.0.1:$PORT --advertise 127.0.0.1:$at"
+	start_proxy "$PORT" "${@:2}"
+	AT[$1]="--listen 127.0.0.1:$PORT --advertise 127.0.0.1:$PROXY"
 }
 
 # check_proxied P TIMEOUT

@@ -5,8 +5,8 @@
 
 # shellcheck disable=SC2016
 load ../cli/helpers
+load fault
 
-FAULT_DIR=$HELPERS_DIR/../fault
 export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-600}))
 
 teardown() {
@@ -15,7 +15,7 @@ teardown() {
 }
 
 setup_file() {
-	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$FAULT_DIR/sysfault.c"
+	compile_sysfault
 	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o "$BATS_FILE_TMPDIR/corrupt.so" \
 		"$FAULT_DIR/corrupt.c" -ldl
 }
@@ -31,10 +31,8 @@ trials() {
 
 # disk CALL ERROR
 disk() {
-	local rc=0
-	"$BATS_FILE_TMPDIR/sysfault" count -- true || rc=$?
-	((rc == 0)) || skip 'ptrace is not to be had here'
-	trials disk "$BATS_FILE_TMPDIR/sysfault" "$@"
+	need_sysfault
+	trials disk "$SYSFAULT" "$@"
 }
 
 @test "28: no space at the k-th write: 4" { disk pwrite64 ENOSPC; }
@@ -50,10 +48,8 @@ disk() {
 @test "36: short reads go on" { disk pread64 short; }
 
 @test "30: killed around the verdict and the renames: each file old or new, whole" {
-	local rc=0
-	"$BATS_FILE_TMPDIR/sysfault" count -- true || rc=$?
-	((rc == 0)) || skip 'ptrace is not to be had here'
-	trials kill "$BATS_FILE_TMPDIR/sysfault"
+	need_sysfault
+	trials kill "$SYSFAULT"
 }
 
 @test "31, 34: limits of files and of memory on a rank: 4 and 11, not a signal; or it works" {
@@ -106,28 +102,20 @@ check_sums() {
 
 # start_held KIND: three ranks, stopped in the middle of the run; `resume` lets them go on
 start_held() {
-	local data r options suffix=.$1
+	local r options suffix=.$1
 	[[ $1 != set ]] || suffix=
 	[[ $1 != file ]] || suffix=.safetensors
 	SUFFIX=$suffix
-	mkfifo ready held go
-	free_port
-	data=$PORT
+	hold_data 750000
 	make_hostfile hosts 3
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$data" hold 750000 --ready ready --held held --go go 3>&- &
-	STARTED+=($!)
-	read -r -t 60 PROXY <ready
 	for r in 0 1 2; do
 		options=()
-		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
-		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY" --lanes tcp)
+		((r != 1)) || options=("${THROUGH[@]}")
 		spawn_rank "$r" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 2M -H hosts -r "$r" \
 			--insecure "in.$r$suffix" -o "out.$r$suffix" "${options[@]}"
 	done
 	read -r -t 60 <held
 }
-
-resume() { echo >go; }
 
 # assert_aborted: all ranks say the same, every output is the old one, no temporary file is left
 assert_aborted() {

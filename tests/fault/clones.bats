@@ -4,17 +4,14 @@
 
 # shellcheck disable=SC2016 # for the whole file: ranks expand their own variables
 load ../cli/helpers
+load fault
 
-setup_file() {
-	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
-}
+setup_file() { compile_sysfault; }
 
 setup() {
 	common_setup
-	local rc=0
-	"$BATS_FILE_TMPDIR/sysfault" count -- true || rc=$?
-	((rc != 77)) || skip 'sysfault knows another processor, or may not trace'
-	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
+	need_sysfault
+	no_leak_check
 	make_shards 3 f32 5000000
 	collctl run -n 3 -- allreduce -q --no-sync 'in.{rank}.npy' -o want.npy
 }
@@ -23,7 +20,7 @@ setup() {
 job() {
 	run --separate-stderr collctl run -n 3 -- bash -c '((COLLCTL_RANK == $2)) || [[ $2 == all ]] || exec "$0" "${@:5:$4}" -o "$3/out.$COLLCTL_RANK.npy"
 		exec "$1" "${@:5+$4}" -- "$0" "${@:5:$4}" -o "$3/out.$COLLCTL_RANK.npy"' \
-		"$COLLCTL" "$BATS_FILE_TMPDIR/sysfault" "$2" "$1" 4 allreduce 'in.{rank}.npy' -v --json "${@:3}"
+		"$COLLCTL" "$SYSFAULT" "$2" "$1" 4 allreduce 'in.{rank}.npy' -v --json "${@:3}"
 	grep '^{' <<<"$output" >json || true
 }
 
@@ -58,7 +55,7 @@ held_at() {
 	SYSFAULT_GO=$PWD/go "$COLLCTL" run -n 3 -- bash -c 'args=("$0" allreduce "in.$COLLCTL_RANK.npy" -o "x/out.$COLLCTL_RANK.npy")
 		((COLLCTL_RANK != $2)) || args=("$1" hold 1 "$3" -- "${args[@]}")
 		"${args[@]}" & echo $! >"pid.$COLLCTL_RANK"
-		wait $! || echo $? >"rc.$COLLCTL_RANK"' "$COLLCTL" "$BATS_FILE_TMPDIR/sysfault" "$1" "$2" 2>err &
+		wait $! || echo $? >"rc.$COLLCTL_RANK"' "$COLLCTL" "$SYSFAULT" "$1" "$2" 2>err &
 	STARTED+=($!)
 	exec {GO}>go # once the rank stands still there
 }

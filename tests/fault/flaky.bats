@@ -31,12 +31,12 @@ each_job() {
 		"$1" run -n 3 -- allreduce $options 'in.{rank}.npy' -o 'out.{rank}.npy' || return
 		check_out sum 3 || return
 	done
-	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
-from files import *
-for r in range(3):
-    t = {n: some(d, (70, 10), [r, i]) for i, (n, d) in enumerate((("a", "f4"), ("b", "f2"), ("c", "i8")))}
-    np.savez_compressed(f"in.{r}.npz", **t)
-    save_safetensors(f"in.{r}.safetensors", t)'
+	py <<-'E'
+		for r in range(3):
+		    t = {n: some(d, (70, 10), [r, i]) for i, (n, d) in enumerate((("a", "f4"), ("b", "f2"), ("c", "i8")))}
+		    np.savez_compressed(f"in.{r}.npz", **t)
+		    save_safetensors(f"in.{r}.safetensors", t)
+	E
 	for suffix in npz safetensors; do
 		collctl run -q -n 3 -- allreduce --insecure "in.{rank}.$suffix" -o "want.{rank}.$suffix"
 		"$1" run -n 3 -- allreduce "in.{rank}.$suffix" -o "out.{rank}.$suffix" || return

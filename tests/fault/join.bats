@@ -2,10 +2,9 @@
 # Faults while the ranks find each other. Numbers are the rows of the table of faults.
 
 load ../cli/helpers
+load fault
 
-setup_file() {
-	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
-}
+setup_file() { compile_sysfault; }
 
 setup() {
 	common_setup
@@ -150,7 +149,7 @@ by_hostfile() { # R [OPTIONS...]
 	make_hostfile hosts 2
 	by_hostfile 0 --join-timeout 60s
 	wait_listening "$PORT" "${PIDS[0]}"
-	run "$PYTHON" "$HELPERS_DIR/../fault/slowloris.py" "$PORT" 500
+	run "$PYTHON" "$FAULT_DIR/slowloris.py" "$PORT" 500
 	echo "$output"
 	((status == 0))
 	by_hostfile 1 --join-timeout 60s
@@ -503,14 +502,14 @@ by_store() { # R P [OPTIONS...]
 }
 
 @test "40: SIGINT as a rank makes its request, before it is welcome: 130, and the others hear of it" {
-	local k fault="$BATS_FILE_TMPDIR/sysfault"
-	"$fault" count -- true || skip "ptrace is not to be had here"
-	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
+	local k
+	need_sysfault
+	no_leak_check
 	make_hostfile hosts 2
 	for k in 2 3; do # the listeners for data; the first is the link to rank 0
 		by_hostfile 0 -v
 		until grep -q 'coordinates the job' 0.err; do kill -0 "${PIDS[0]}"; done
-		spawn_rank 1 "$fault" signal=2 "$k" socket -- "$COLLCTL" allreduce -H hosts -r 1 --secret-file "$SECRET" in.1.npy -o out.1.npy
+		spawn_rank 1 "$SYSFAULT" signal=2 "$k" socket -- "$COLLCTL" allreduce -H hosts -r 1 --secret-file "$SECRET" in.1.npy -o out.1.npy
 		wait_ranks
 		assert_rank 1 130 'ended by SIGINT'
 		assert_rank 0 8 'rank 1: ended by SIGINT'
@@ -527,7 +526,7 @@ by_store() { # R P [OPTIONS...]
 		exec "$COLLCTL" allreduce -H hosts -r 0 --insecure in.0.npy -o out.0.npy
 	) 3>&- >0.out 2>0.err &
 	PIDS[0]=$! STARTED+=($!)
-	"$PYTHON" -B "$HELPERS_DIR/../fault/guests.py" "$PORT" 80 3 ready 3>&- 2>guests.err &
+	"$PYTHON" -B "$FAULT_DIR/guests.py" "$PORT" 80 3 ready 3>&- 2>guests.err &
 	STARTED+=($!)
 	read -r -t 60 <ready || fail "$(<guests.err)"
 	spawn_rank 1 "$COLLCTL" allreduce -H hosts -r 1 --insecure in.1.npy -o out.1.npy

@@ -3,11 +3,10 @@
 # lent. Numbers are the rows of the table of faults.
 
 load ../cli/helpers
+load fault
 load nets
 
-setup_file() {
-	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
-}
+setup_file() { compile_sysfault; }
 
 setup() {
 	common_setup
@@ -20,33 +19,32 @@ teardown() {
 	[[ -z ${GROUP-} ]] || rmdir "$GROUP"
 }
 
-need_ptrace() {
-	local rc=0
-	"$BATS_FILE_TMPDIR/sysfault" count -- true || rc=$?
-	((rc == 0)) || skip "ptrace is not to be had here"
-	export SYSFAULT_GO=$PWD/go ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
+may_hold() {
+	need_sysfault
+	no_leak_check
+	export SYSFAULT_GO=$PWD/go
 	[[ -p go ]] || mkfifo go
 }
 
 # start_held [OPTION...]: three ranks; rank 2 stands still in the middle of the run, or at the K-th call $HELD, until
-# `resume`
+# `go_on`
 start_held() {
 	local r wrap held
 	read -ra held <<<"${HELD:-3 pwrite64}"
-	need_ptrace
+	may_hold
 	make_shards 3 f32 1000000
 	make_hostfile hosts 3
 	for r in 0 1 2; do
 		echo old >"out.$r.npy"
 		wrap=()
-		((r != 2)) || wrap=("$BATS_FILE_TMPDIR/sysfault" hold "${held[@]}" --)
+		((r != 2)) || wrap=("$SYSFAULT" hold "${held[@]}" --)
 		spawn_rank "$r" "${wrap[@]}" "$COLLCTL" allreduce --lanes memory -a ring_chunked --streams 1 --memory 1M \
 			-H hosts -r "$r" --secret-file "$SECRET" "in.$r.npy" -o "out.$r.npy" "$@"
 	done
 	exec {GO}>go # rank 2 stands there
 }
 
-resume() { exec {GO}>&-; }
+go_on() { exec {GO}>&-; }
 
 # assert_aborted R...: those ranks say the same, every output is the old one, no temporary file of theirs is left
 assert_aborted() {
@@ -62,7 +60,7 @@ assert_aborted() {
 
 @test "a rank that stands still and goes on: the job succeeds" {
 	start_held
-	resume
+	go_on
 	wait_ranks
 	assert_ranks 3 0
 	check_out sum 3
@@ -71,7 +69,7 @@ assert_aborted() {
 @test "68: a stopped rank: 9, named by the others" {
 	start_held --timeout 8s
 	kill -STOP "${PIDS[1]}"
-	resume
+	go_on
 	wait_ranks 0 2
 	assert_rank 0 9 'rank 1: no message for ' 'while data were moving'
 	assert_rank 2 9 'rank 1: no message for '
@@ -85,7 +83,7 @@ assert_aborted() {
 @test "68: a stopped rank 0: 9, named by the others" {
 	start_held --timeout 8s
 	kill -STOP "${PIDS[0]}"
-	resume
+	go_on
 	wait_ranks 1 2
 	assert_rank 1 9 'rank 0: '
 	assert_rank 2 9 'rank 0: '
@@ -100,7 +98,7 @@ assert_aborted() {
 	wait_ranks 0 1
 	assert_rank 0 9 'rank 2: no message for '
 	assert_rank 1 9 'rank 2: no message for '
-	resume
+	go_on
 	wait_ranks
 	((RC[2] != 0))
 	assert_aborted 0 1
@@ -110,7 +108,7 @@ assert_aborted() {
 @test "68: stopped for less than the timeout: the job succeeds" {
 	start_held
 	kill -STOP "${PIDS[0]}" "${PIDS[1]}"
-	resume
+	go_on
 	kill -CONT "${PIDS[0]}" "${PIDS[1]}"
 	wait_ranks
 	assert_ranks 3 0
@@ -130,7 +128,7 @@ assert_aborted() {
 	start_held
 	kill -KILL "${PIDS[1]}"
 	wait_ranks 1
-	resume
+	go_on
 	wait_ranks
 	assert_rank 1 137
 	assert_rank 0 8 'rank 1: lost while data were moving: connection '
@@ -142,7 +140,7 @@ assert_aborted() {
 	start_held
 	kill -KILL "${PIDS[0]}"
 	wait_ranks 0
-	resume
+	go_on
 	wait_ranks
 	assert_rank 0 137
 	assert_rank 1 8 'rank 0: lost while data were moving'
@@ -227,12 +225,12 @@ assert_stranger() {
 # free descriptor
 few() {
 	local r wrap
-	need_ptrace
+	may_hold
 	make_hostfile hosts 2
 	rm -f out.?.npy
 	for r in 0 1; do
 		wrap=()
-		((r != $1)) || wrap=("$BATS_FILE_TMPDIR/sysfault" "error=24*$4" "$3" "$2" --)
+		((r != $1)) || wrap=("$SYSFAULT" "error=24*$4" "$3" "$2" --)
 		spawn_rank "$r" "${wrap[@]}" "$COLLCTL" broadcast -v -a one_to_all -H hosts -r "$r" --secret-file "$SECRET" \
 			--json in.0.npy -o "out.$r.npy" --memory 1M "${@:5}"
 	done

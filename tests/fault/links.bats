@@ -3,8 +3,8 @@
 # are the rows of the table of faults.
 
 load ../cli/helpers
+load fault
 
-FAULT_DIR=$HELPERS_DIR/../fault
 load nets
 
 setup() {

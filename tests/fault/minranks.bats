@@ -2,10 +2,9 @@
 # Ranks that do not come, with --min-ranks. Numbers are the rows of the table of faults.
 
 load ../cli/helpers
+load fault
 
-setup_file() {
-	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
-}
+setup_file() { compile_sysfault; }
 
 setup() {
 	common_setup
@@ -62,15 +61,16 @@ closed() {
 }
 
 @test "91: ranks that have parts in a job that runs wait for its end, and make the next one; also with an input in a pipe" {
-	local r part job fault="$BATS_FILE_TMPDIR/sysfault"
-	"$fault" count -- true || skip "ptrace is not to be had here"
-	export SYSFAULT_GO=$PWD/go ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
+	local r part job
+	need_sysfault
+	no_leak_check
+	export SYSFAULT_GO=$PWD/go
 	start_serve
 	mkfifo go late
 	part=("$COLLCTL" allreduce -n 2 -R "$STORE" -j job --secret-file "$SECRET")
 	job=("${part[@]}" --min-ranks 1 --grace 100s)
 	spawn_rank 0 "${job[@]}" -r 0 in.0.npy -o out.0.npy
-	spawn_rank 1 "$fault" hold 1 pwrite64 -- "${job[@]}" -r 1 in.1.npy -o out.1.npy
+	spawn_rank 1 "$SYSFAULT" hold 1 pwrite64 -- "${job[@]}" -r 1 in.1.npy -o out.1.npy
 	exec 8>go # it has all but its output
 	spawn_rank 2 "${part[@]}" -vv -r 0 in.2.npy -o out.2.npy 8>&-
 	spawn_rank 3 "${part[@]}" -vv -r 1 --format npy late -o out.3.npy 8>&-
@@ -209,27 +209,21 @@ closed() {
 # start_held SESSIONS ARGS...: four ranks stand still while data move, each of the first sessions in its middle;
 # `resume` lets them go on. Rank 0's data go to rank 1 through a proxy.
 start_held() {
-	local data r options times=$1
+	local r options times=$1
 	shift
-	mkfifo ready held go
-	free_port
-	data=$PORT
 	start_serve
 	make_shards 4 f32 200000
-	"$PYTHON" "$HELPERS_DIR/../fault/proxy.py" "$data" hold 300000 --times "$times" --ready ready --held held --go go 3>&- &
-	STARTED+=($!)
-	read -r -t 60 PROXY <ready
+	hold_data 300000 --times "$times"
 	exec 8<>held # its lines stay, whoever closes it
 	for r in 0 1 2 3; do
 		options=()
-		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY")
+		((r != 1)) || options=("${THROUGH[@]}")
 		rank "$r" 4 "$@" --streams 1 --lanes tcp --grace 20s --json "in.$r.npy" -o "out.$r.npy" "${options[@]}" 8>&-
 	done
 	await_held
 }
 
 await_held() { read -r -t 60 <&8; }
-resume() { echo >go; } # all that are held: one gets the line, the others the end of the file
 
 # bats test_tags=smoke
 @test "91: a rank killed while data move: the others begin again without it; weights; a rank that comes back: 5" {
@@ -296,7 +290,6 @@ all_keep() {
 		done
 		kill -KILL "${victims[@]}"
 		all_keep 8 "$text" "${others[@]}"
-		rm ready held go
 	done
 }
 
@@ -321,8 +314,8 @@ all_keep() {
 }
 
 @test "91: a rank killed as it writes, or as it stores: the others begin again; windows, streams, threads, memory lanes, pipes" {
-	local a r at fault="$BATS_FILE_TMPDIR/sysfault"
-	"$fault" count -- true || skip "ptrace is not to be had here"
+	local a r at
+	need_sysfault
 	make_shards 4 f32 60000
 	make_hostfile hosts 4
 	for a in '-a direct --memory 256K' '-a hosts --threads 2 --streams 2' '--op median' '-a recursive_doubling --lanes tcp' \
@@ -333,7 +326,7 @@ all_keep() {
 				local part=(allreduce $a --min-ranks 3 --grace 20s -H hosts -r "$r" --secret-file "$SECRET" --json --force -o "out.$r.npy")
 				case $r in
 				1) spawn_rank 1 bash -c 'cat in.1.npy | "$@"' - "$COLLCTL" "${part[@]}" --format npy - ;;
-				2) spawn_rank 2 "$fault" kill 1 "$at" -- "$COLLCTL" "${part[@]}" in.2.npy ;;
+				2) spawn_rank 2 "$SYSFAULT" kill 1 "$at" -- "$COLLCTL" "${part[@]}" in.2.npy ;;
 				*) spawn_rank "$r" "$COLLCTL" "${part[@]}" "in.$r.npy" ;;
 				esac
 			done
@@ -391,7 +384,7 @@ killed_in_run() {
 
 build_flaky() {
 	no_sanitizers 'what is preloaded'
-	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o "$BATS_FILE_TMPDIR/flaky.so" "$HELPERS_DIR/../fault/flaky.c" -ldl
+	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -shared -fPIC -o "$BATS_FILE_TMPDIR/flaky.so" "$FAULT_DIR/flaky.c" -ldl
 }
 
 @test "91: run: a rank killed while data move does not end the others; one too many is the exit code" {

@@ -3,8 +3,8 @@
 
 # shellcheck disable=SC2016
 load ../cli/helpers
+load fault
 
-FAULT_DIR=$HELPERS_DIR/../fault
 
 # called HOST COMMAND...: on a host that calls itself so; hostname(1) would refuse some names
 called() {
@@ -45,12 +45,7 @@ lying() {
 	free_port
 	# shellcheck disable=SC2153 # set by free_port
 	port=$PORT
-	rm -f ready
-	mkfifo ready
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$port" replace --old="$old" --new="$new" --on every "${down[@]}" --ready ready 3>&- &
-	local proxy=$!
-	STARTED+=("$proxy")
-	read -r -t 60 PROXY <ready
+	start_proxy "$port" replace --old="$old" --new="$new" --on every "${down[@]}"
 	echo "127.0.0.1:$port slots=2" >hosts.0
 	echo "127.0.0.1:$PROXY slots=2" >hosts.1
 	local r
@@ -58,7 +53,7 @@ lying() {
 		spawn_rank $r on_host "node$( ((r)) && echo b || echo a)" "$COLLCTL" "$@" -H hosts.$r -r $r --insecure
 	done
 	wait_ranks
-	kill "$proxy"
+	kill "$PROXY_PID"
 }
 
 @test "75: a host that is no name: refused by rank 0, and by each rank; nothing is written" {

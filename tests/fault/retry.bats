@@ -2,8 +2,8 @@
 # --retry: a job that has lost a rank or a link begins again. Numbers are the rows of the table of faults.
 
 load ../cli/helpers
+load fault
 
-FAULT_DIR=$HELPERS_DIR/../fault
 
 setup() {
 	common_setup
@@ -17,8 +17,7 @@ setup() {
 # try_rank R [OPTION...]: rank R of the job; that of rank 1 gets its data through the proxy, if there is one
 try_rank() {
 	local through=()
-	# The proxy sees what TCP carries, so rank 1 has no memory lanes.
-	(($1 != 1)) || [[ -z $PROXY ]] || through=(--listen "127.0.0.1:$DATA" --advertise "127.0.0.1:$PROXY" --lanes tcp)
+	(($1 != 1)) || through=("${THROUGH[@]}")
 	spawn_rank "$1" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M "${MEET[@]}" -r "$1" -n 3 --secret-file "$SECRET" \
 		"in.$1.npy" -o "out.$1.npy" "${through[@]}" "${@:2}"
 }
@@ -26,19 +25,12 @@ try_rank() {
 # start_held [OPTION...]: three ranks by $MEET, stopped in the middle of the run; `resume` lets them go on
 start_held() {
 	local r
-	mkfifo ready held go
-	free_port
-	DATA=$PORT
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$DATA" hold 1000000 --ready ready --held held --go go 3>&- &
-	STARTED+=($!)
-	read -r -t 60 PROXY <ready
+	hold_data 1000000
 	for r in 0 1 2; do
 		try_rank "$r" "$@"
 	done
 	read -r -t 60 <held
 }
-
-resume() { echo >go; }
 
 by_store() {
 	start_serve
@@ -83,28 +75,15 @@ lost_and_back() {
 @test "66: rank 0 killed in the middle and started again, by a store and by a hostfile" {
 	by_store
 	lost_and_back 0
-	rm ready held go
 	by_hostfile
 	lost_and_back 0
-}
-
-# with_proxy ACTION...: rank 1 gets its data through a proxy that does so with its first connection
-with_proxy() {
-	rm -f ready
-	mkfifo ready
-	free_port
-	DATA=$PORT
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$DATA" "$@" --ready ready 3>&- &
-	STARTED+=($!)
-	PROXY_PID=$!
-	read -r -t 60 PROXY <ready
 }
 
 # bats test_tags=smoke
 @test "66: a link is reset more often than a job goes back, all ranks live: they begin again by themselves" {
 	local r
 	by_store
-	with_proxy reset 1500 --times 9
+	data_through reset 1500 --times 9
 	for r in 0 1 2; do
 		try_rank "$r" --retry 2 --json
 	done
@@ -119,12 +98,11 @@ with_proxy() {
 @test "66: the secret in the environment, an output on stdout, and one in place of the input" {
 	local r
 	by_hostfile
-	with_proxy reset 1500 --times 9
+	data_through reset 1500 --times 9
 	cp in.0.npy inplace.npy
 	for r in 0 1 2; do
 		local through=() out=out.$r.npy in=in.$r.npy
-		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
-		((r != 1)) || through=(--listen "127.0.0.1:$DATA" --advertise "127.0.0.1:$PROXY" --lanes tcp)
+		((r != 1)) || through=("${THROUGH[@]}")
 		((r != 2)) || out=-
 		((r != 0)) || in=inplace.npy out=inplace.npy
 		spawn_rank "$r" env COLLCTL_SECRET="$(<"$SECRET")" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M \
@@ -159,7 +137,7 @@ with_proxy() {
 @test "66: the tries are used up: 8 or 9, the outputs are the old ones, one JSON value" {
 	local r
 	by_hostfile
-	with_proxy reset 1000000
+	data_through reset 1000000
 	kill "$PROXY_PID"
 	for r in 0 1 2; do
 		try_rank "$r" --retry 2 --timeout 3s --json
@@ -187,7 +165,6 @@ with_proxy() {
 
 @test "66: other failures are no reason to begin again" {
 	by_store
-	PROXY=''
 	echo broken >in.1.npy
 	for r in 0 1 2; do
 		try_rank "$r" --retry 5

@@ -3,8 +3,8 @@
 # bytes, so that a fault comes in the middle. Numbers are the rows of the table of faults.
 
 load ../cli/helpers
+load fault
 
-FAULT_DIR=$HELPERS_DIR/../fault
 
 setup() {
 	common_setup
@@ -17,25 +17,17 @@ setup() {
 
 # start_held [OPTION...]: three ranks, stopped in the middle of the run; `resume` lets them go on
 start_held() {
-	local data r options=()
-	mkfifo ready held go
-	free_port
-	data=$PORT
+	local r options=()
+	hold_data 3000000
 	make_hostfile hosts 3
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$data" hold 3000000 --ready ready --held held --go go 3>&- &
-	STARTED+=($!)
-	read -r -t 60 PROXY <ready
 	for r in 0 1 2; do
 		options=()
-		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
-		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY" --lanes tcp)
+		((r != 1)) || options=("${THROUGH[@]}")
 		spawn_rank "$r" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M -H hosts -r "$r" \
 			--secret-file "$SECRET" "in.$r.npy" -o "out.$r.npy" "${options[@]}" "$@"
 	done
 	read -r -t 60 <held
 }
-
-resume() { echo >go; }
 
 # assert_aborted R...: those ranks say the same, every output is the old one, no temporary file is left
 assert_aborted() {
@@ -258,14 +250,7 @@ os.execv(sys.argv[1], sys.argv[1:])' "$@"; }
 
 @test "35: a symlink, a folder or a FIFO is no output of any kind: 4, and nothing is touched" {
 	local kind command target what code
-	make_shards 2 f32 20
-	head -c 80 /dev/zero | tee in.0.bin >in.1.bin
-	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
-from files import *
-for r in range(2):
-    t = {"a": some("f4", (3, 5), [r])}
-    np.savez(f"in.{r}.npz", **t)
-    save_safetensors(f"in.{r}.safetensors", t)'
+	files_of_each_kind 20
 	mkdir each
 	for kind in npy bin npz safetensors files gather each; do
 		target=target.$kind

@@ -2,8 +2,8 @@
 # Secrets and tokens: who may read their files, and what is left of them in memory.
 
 load ../cli/helpers
+load fault
 
-FAULT_DIR=$HELPERS_DIR/../fault
 
 # assert_forgotten PID TEXT...: no copy is left in the memory of the process
 assert_forgotten() {
@@ -22,25 +22,17 @@ assert_closed() {
 
 # hold_ranks COMMAND...: two ranks of an allreduce in the middle of their run: `resume` ends them
 hold_ranks() {
-	local data r options=()
-	mkfifo ready held go
-	free_port
-	data=$PORT
-	"$PYTHON" "$FAULT_DIR/proxy.py" "$data" hold 300000 --ready ready --held held --go go 3>&- &
-	STARTED+=($!)
-	read -r -t 60 PROXY <ready
+	local r options=()
+	hold_data 300000
 	make_shards 2 f32 400000
 	for r in 0 1; do
 		options=()
-		# The proxy sees what TCP carries, so rank 1 has no memory lanes.
-		((r != 1)) || options=(--listen "127.0.0.1:$data" --advertise "127.0.0.1:$PROXY" --lanes tcp)
+		((r != 1)) || options=("${THROUGH[@]}")
 		spawn_rank "$r" "$@" "$COLLCTL" allreduce -a ring_chunked --streams 1 --memory 8M -n 2 -r "$r" \
 			-R "$STORE" "in.$r.npy" -o "out.$r.npy" "${options[@]}"
 	done
 	read -r -t 60 <held
 }
-
-resume() { echo >go; }
 
 @test "the keys of pairs: no copy is left in memory while data move; that of inquiries is with rank 0 alone" {
 	local r pair key=$BATS_TEST_TMPDIR/knownkey.so inquiries='a key of inquiries that it has..'

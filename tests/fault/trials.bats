@@ -3,52 +3,45 @@
 # the rows of the table of faults.
 
 load ../cli/helpers
+load fault
 
 export BATS_TEST_TIMEOUT=$((LONG ? 7200 : ${BATS_TEST_TIMEOUT:-600}))
 
-setup_file() {
-	"${CC:-cc}" -std=c17 -D_GNU_SOURCE -O1 -o "$BATS_FILE_TMPDIR/sysfault" "$HELPERS_DIR/../fault/sysfault.c"
-}
+setup_file() { compile_sysfault; }
 
 # trials WHAT [ARGS...]
 trials() {
 	local all=()
 	((!LONG)) || all=(--all)
-	COLLCTL=$COLLCTL TMPDIR=$BATS_TEST_TMPDIR run "$PYTHON" "$HELPERS_DIR/../fault/trials.py" "$@" "${all[@]}"
+	COLLCTL=$COLLCTL TMPDIR=$BATS_TEST_TMPDIR run "$PYTHON" "$FAULT_DIR/trials.py" "$@" "${all[@]}"
 	echo "$output"
 	((status == 0))
 }
 
-under_ptrace() {
-	local rc=0
-	"$BATS_FILE_TMPDIR/sysfault" count -- true || rc=$?
-	((rc == 0)) || skip "ptrace is not to be had here"
-}
-
 @test "17: SIGKILL in place of any system call of a rank" {
-	under_ptrace
-	trials kill "$BATS_FILE_TMPDIR/sysfault"
+	need_sysfault
+	trials kill "$SYSFAULT"
 }
 
 @test "67: SIGKILL in place of any system call of a rank that makes or uses memory lanes" {
-	under_ptrace
-	trials lanes "$BATS_FILE_TMPDIR/sysfault"
+	need_sysfault
+	trials lanes "$SYSFAULT"
 }
 
 @test "30, 51: SIGKILL at the rename or after it: 8 and the rank named, unless it has said that it is done" {
-	under_ptrace
-	trials verdict "$BATS_FILE_TMPDIR/sysfault"
+	need_sysfault
+	trials verdict "$SYSFAULT"
 }
 
 @test "51: a rank that stands still after the verdict: 8, named; it finishes when it goes on" {
-	under_ptrace
-	trials stopped "$BATS_FILE_TMPDIR/sysfault"
+	need_sysfault
+	trials stopped "$SYSFAULT"
 }
 
 @test "18: a disk that is slower than --timeout: its heartbeats go on, the job succeeds" {
 	local call job jobs=() r slow wrap
-	under_ptrace
-	export ASAN_OPTIONS=${ASAN_OPTIONS-}:detect_leaks=0 # LSAN does not work under ptrace
+	need_sysfault
+	no_leak_check
 	make_shards 2 f32 20
 	# Each fsync, and the rename, of rank 0 and of rank 1: a job each, side by side.
 	for slow in 0 1; do
@@ -59,7 +52,7 @@ under_ptrace() {
 			for r in 0 1; do
 				wrap=()
 				# shellcheck disable=SC2206 # two words
-				((r != slow)) || wrap=("$BATS_FILE_TMPDIR/sysfault" delay=15000 $call --)
+				((r != slow)) || wrap=("$SYSFAULT" delay=15000 $call --)
 				SYSFAULT_REPORT=report.$job spawn_rank "${#PIDS[@]}" "${wrap[@]}" "$COLLCTL" allreduce \
 					--insecure -H "hosts.$job" -r "$r" --timeout 6s "in.$r.npy" -o "out.$job.$r.npy"
 			done
@@ -75,12 +68,12 @@ under_ptrace() {
 
 @test "51: --json after a loss: not ok, the rank, and the digest of an output that is in place" {
 	local r wrap
-	under_ptrace
+	need_sysfault
 	make_shards 3 f32 20
 	make_hostfile hosts 3
 	for r in 0 1 2; do
 		wrap=()
-		((r != 1)) || wrap=("$BATS_FILE_TMPDIR/sysfault" kill 1 renameat --)
+		((r != 1)) || wrap=("$SYSFAULT" kill 1 renameat --)
 		spawn_rank "$r" "${wrap[@]}" "$COLLCTL" allreduce -H hosts -r "$r" --insecure --json "in.$r.npy" -o "out.$r.npy"
 	done
 	wait_ranks
@@ -98,25 +91,25 @@ under_ptrace() {
 }
 
 @test "39: two ranks killed at the same moment: 8, one cause on all survivors" {
-	under_ptrace
-	trials pairs "$BATS_FILE_TMPDIR/sysfault"
+	need_sysfault
+	trials pairs "$SYSFAULT"
 }
 
 @test "17: rank 0 killed anywhere: named by all; nothing is left, and the same command succeeds" {
-	under_ptrace
+	need_sysfault
 	start_serve
-	trials coordinator "$BATS_FILE_TMPDIR/sysfault" "$STORE"
+	trials coordinator "$SYSFAULT" "$STORE"
 }
 
 @test "40: SIGTERM or SIGINT with any system call of a rank: 143 or 130 there, 8 elsewhere, nothing left" {
-	under_ptrace
-	trials signals "$BATS_FILE_TMPDIR/sysfault"
+	need_sysfault
+	trials signals "$SYSFAULT"
 }
 
 # disk CALL ERROR
 disk() {
-	under_ptrace
-	trials disk "$BATS_FILE_TMPDIR/sysfault" "$@"
+	need_sysfault
+	trials disk "$SYSFAULT" "$@"
 }
 
 @test "28: no space at the k-th write: 4" { disk pwrite64 ENOSPC; }

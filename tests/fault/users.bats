@@ -2,6 +2,7 @@
 # Other users of the machine: what they put into folders that all may write to, and files that are theirs.
 
 load ../cli/helpers
+load fault
 
 setup() {
 	common_setup
@@ -42,14 +43,7 @@ trapped() {
 }
 
 inputs() {
-	make_shards 2 f32 300
-	head -c 1200 /dev/zero | tee in.0.bin >in.1.bin
-	PYTHONPATH=$HELPERS_DIR PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
-from files import *
-for r in range(2):
-    t = {"a": some("f4", (3, 5), [r])}
-    np.savez(f"in.{r}.npz", **t)
-    save_safetensors(f"in.{r}.safetensors", t)'
+	files_of_each_kind 300
 	mkdir tree each
 	cp in.0.safetensors tree/a.safetensors
 	echo x >tree/b
