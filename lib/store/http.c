@@ -82,11 +82,12 @@ struct host {
 
 struct http_client {
 	struct http *http;
-	struct http_conf conf; /* without the strings of its caller */
-	CURLM *multi;          /* keeps the connection; a wait in it can be interrupted */
-	CURL *easy;            /* for one exchange: see fresh_handle */
+	const struct http_dialect *dialect;
+	struct store *store;
+	CURLM *multi; /* keeps the connection; a wait in it can be interrupted */
+	CURL *easy;   /* for one exchange: see fresh_handle */
 	struct curl_slist *headers;
-	char *type, *ca_file, *cert_file, *key_file;
+	char *ca_file, *cert_file, *key_file;
 	char *prefix;
 	bool https;
 	struct host hosts[HOSTS_MAX];
@@ -101,11 +102,6 @@ struct http_client {
 	char why[CURL_ERROR_SIZE];
 	bool failed; /* a request has failed before */
 };
-
-static bool is_asked(const struct http_client *c)
-{
-	return c->conf.is_asked(c->conf.ctx);
-}
 
 void http_wake(struct http *h)
 {
@@ -154,8 +150,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
 	struct http_client *c = arg;
 
-	if (c->conf.on_header)
-		c->conf.on_header(c->conf.ctx, data, size * count);
+	if (c->dialect->on_header)
+		c->dialect->on_header(c->store, data, size * count);
 	return size * count;
 }
 
@@ -193,12 +189,12 @@ static const char *split_scheme(const char *url, bool *https)
 	return rest + 3;
 }
 
-static int check_rest(const struct http_conf *conf, const char *rest, struct err *err)
+static int check_rest(const char *url, bool several, const char *rest, struct err *err)
 {
 	size_t hosts = strcspn(rest, "/?#");
 
 	if (hosts == 0)
-		return err_set(err, ERR_USAGE, "%s: names no host", conf->url);
+		return err_set(err, ERR_USAGE, "%s: names no host", url);
 	/* A password would be visible in the process list and in every message. */
 	if (memchr(rest, '@', hosts))
 		return err_set(
@@ -207,12 +203,12 @@ static int check_rest(const struct http_conf *conf, const char *rest, struct err
 	for (const char *c = rest; *c; c++)
 		if ((unsigned char)*c <= ' ' || *c == 0x7f || strchr("?#\\\"<>{}|^`%", *c))
 			return err_set(err, ERR_USAGE, "%s: '%c' is not allowed in a store's URL",
-			               conf->url, *c);
+			               url, *c);
 	if (strlen(rest) > URL_MAX)
 		return err_set(err, ERR_USAGE, "a store's URL of more than %d bytes", URL_MAX);
-	if (!conf->several && memchr(rest, ',', hosts))
+	if (!several && memchr(rest, ',', hosts))
 		return err_set(err, ERR_USAGE, "%s: names more than one host; this store has one",
-		               conf->url);
+		               url);
 	return 0;
 }
 
@@ -236,8 +232,8 @@ static int add_host(struct http_client *c, const char *url, const char *host, si
 	if (c->nhosts == HOSTS_MAX)
 		return err_set(err, ERR_USAGE, "%s: names more than %d hosts", url, HOSTS_MAX);
 	c->nhosts++;
-	if (c->conf.default_port && !has_port(host, len))
-		snprintf(port, sizeof port, ":%d", c->conf.default_port);
+	if (c->dialect->default_port && !has_port(host, len))
+		snprintf(port, sizeof port, ":%d", c->dialect->default_port);
 	h->name = err_asprintf("the store's URL", err, "%.*s%.*s%s", (int)(end - url), url,
 	                       (int)len, host, c->prefix);
 	h->base = err_asprintf("the store's URL", err, "%s://%.*s%s", c->https ? "https" : "http",
@@ -245,11 +241,11 @@ static int add_host(struct http_client *c, const char *url, const char *host, si
 	return h->name && h->base ? 0 : -1;
 }
 
-static int parse_url(struct http_client *c, const struct http_conf *conf, struct err *err)
+static int parse_url(struct http_client *c, const char *url, struct err *err)
 {
-	const char *rest = split_scheme(conf->url, &c->https);
+	const char *rest = split_scheme(url, &c->https);
 
-	if (check_rest(conf, rest, err) < 0)
+	if (check_rest(url, c->dialect->several, rest, err) < 0)
 		return -1;
 	size_t len = strlen(rest), hosts = strcspn(rest, "/");
 	while (len > hosts && rest[len - 1] == '/')
@@ -259,7 +255,7 @@ static int parse_url(struct http_client *c, const struct http_conf *conf, struct
 	for (const char *host = rest, *end = rest + hosts; host <= end;) {
 		const char *comma = memchr(host, ',', (size_t)(end - host));
 		size_t n = (size_t)((comma ? comma : end) - host);
-		if (add_host(c, conf->url, host, n, err) < 0)
+		if (add_host(c, url, host, n, err) < 0)
 			return -1;
 		host += n + 1;
 	}
@@ -288,7 +284,7 @@ int http_set_secret(struct http *h, const char *name, const char *value, struct 
 	if (value && (strpbrk(value, "\r\n") || strlen(value) > sizeof line - 32))
 		return err_set(err, ERR_USAGE, "the store's token has a line break or is too long");
 	/* Neither "Expect: 100-continue" nor form encoding: the body is the bytes of a value. */
-	snprintf(line, sizeof line, "Content-Type: %s", c->type);
+	snprintf(line, sizeof line, "Content-Type: %s", c->dialect->type);
 	if (add_header(&headers, "Expect:", err) < 0 || add_header(&headers, line, err) < 0)
 		goto out;
 	snprintf(line, sizeof line, "%s: %s", name, value ? value : "");
@@ -402,7 +398,7 @@ static const char *ca_of_environment(void)
 	return ca && *ca ? ca : ca_of_system();
 }
 
-static int take_files(struct http_client *c, const struct http_conf *conf, struct err *err)
+static int take_files(struct http_client *c, const struct store_conf *conf, struct err *err)
 {
 	if (!c->https && (conf->ca_file || conf->cert_file || conf->key_file))
 		return err_set(
@@ -418,7 +414,8 @@ static int take_files(struct http_client *c, const struct http_conf *conf, struc
 	return take_file(&c->key_file, conf->key_file, err);
 }
 
-int http_init(struct http *h, const struct http_conf *conf, struct err *err)
+int http_init(struct http *h, const struct http_dialect *dialect, const struct store_conf *conf,
+              struct store *store, struct err *err)
 {
 	struct http_client *c = err_calloc(1, sizeof *c, "the store's client", err);
 
@@ -426,16 +423,16 @@ int http_init(struct http *h, const struct http_conf *conf, struct err *err)
 	if (!c)
 		return -1;
 	c->http = h;
-	c->conf = *conf;
+	c->dialect = dialect;
+	c->store = store;
 	c->jitter = (uint64_t)clock_ns() ^ (uint64_t)getpid() << 32;
 	c->paced = INT64_MIN;
-	if (parse_url(c, conf, err) < 0)
+	if (parse_url(c, conf->url, err) < 0)
 		goto fail;
 	if (library_open(&libcurl, err) < 0)
 		goto fail;
-	c->type = strdup(conf->type);
 	h->body = malloc(HTTP_BODY_MAX);
-	c->multi = h->body && c->type ? curl.multi_init() : NULL;
+	c->multi = h->body ? curl.multi_init() : NULL;
 	if (!c->multi) {
 		err_nomem(err, "the store's client", HTTP_BODY_MAX);
 		goto fail;
@@ -467,7 +464,6 @@ void http_release(struct http *h)
 	}
 	wipe(h->body, h->body ? HTTP_BODY_MAX : 0);
 	free(h->body);
-	free(c->type);
 	free(c->ca_file);
 	free(c->cert_file);
 	free(c->key_file);
@@ -624,8 +620,8 @@ static enum outcome judge_status(const struct http_client *c, struct err *err)
 	}
 	if (status < 500 && status != 429 && status != 408)
 		return DONE;
-	if (c->conf.explain)
-		c->conf.explain(c->http->body, c->http->body_len, why, sizeof why);
+	if (c->dialect->explain)
+		c->dialect->explain(c->http->body, c->http->body_len, why, sizeof why);
 	err_set(err, ERR_RENDEZVOUS, "%s: HTTP %ld%s%s%s", name, status, *why ? ": " : "", why,
 	        describe_peer(c, peer, sizeof peer));
 	return RETRY;
@@ -647,7 +643,7 @@ static CURLcode transfer(struct http_client *c)
 	const CURLMsg *msg;
 	int running = 1, left;
 
-	while (rc == CURLM_OK && !is_asked(c)) {
+	while (rc == CURLM_OK && !store_is_interrupted(c->store)) {
 		rc = curl.multi_perform(c->multi, &running);
 		if (rc != CURLM_OK || !running)
 			break;
@@ -693,7 +689,7 @@ static void pause_until(struct http_client *c, int64_t until, int64_t deadline)
 
 	if (until > deadline)
 		until = deadline;
-	while ((left = until - clock_ns()) > 0 && !is_asked(c)) {
+	while ((left = until - clock_ns()) > 0 && !store_is_interrupted(c->store)) {
 		int ms = left > ASK_MS * NS_PER_MS ? ASK_MS : (int)to_ms(left);
 		if (curl.multi_poll(c->multi, NULL, 0, ms, NULL) != CURLM_OK)
 			return;
@@ -746,10 +742,10 @@ int http_send(struct http *h, const struct http_request *r, int64_t deadline, st
 		 * request. */
 		if (!last.code || o == FAIL || clock_ns() < deadline - NS_PER_MS)
 			last = now;
-		if (o == FAIL || is_asked(c))
+		if (o == FAIL || store_is_interrupted(c->store))
 			break;
-		if (c->conf.on_failure && !c->failed)
-			c->conf.on_failure(c->conf.ctx, now.text);
+		if (!c->failed)
+			store_failed(c->store, now.text);
 		c->failed = true;
 		next_host(h);
 		back_off(c, pause, deadline);

@@ -14,7 +14,7 @@
  *
  * Errors: ERR_RENDEZVOUS names the URL of the last host; ERR_AUTH: a certificate does not verify;
  * ERR_USAGE: the URL is not usable; ERR_RESOURCE, also if libcurl is missing; ERR_OTHER,
- * "interrupted": is_asked returned true.
+ * "interrupted": see store_interrupt.
  */
 #ifndef COLLCTL_STORE_HTTP_H
 #define COLLCTL_STORE_HTTP_H
@@ -24,30 +24,23 @@
 #include <stdint.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/err.h"
+#include "lib/store/store.h"
 
 #define HTTP_BODY_MAX ((size_t)128 << 10) /* bytes of an answer */
 #define HTTP_KEY_MAX  1024                /* bytes of a key, its prefix included */
 #define HTTP_WAIT_MAX (30 * NS_PER_SEC)   /* the longest wait of one blocking query */
 #define HTTP_TIME     (10 * NS_PER_SEC)   /* the limit for the answer to any other request */
 
-struct http_conf {
-	/* [NAME+]http[s]://HOST[:PORT][,HOST[:PORT]...][/PREFIX] */
-	const char *url;
-	int default_port;                           /* 0: the scheme's */
-	bool several;                               /* the URL may have several hosts */
-	const char *type;                           /* Content-Type of the bodies that are sent */
-	const char *ca_file, *cert_file, *key_file; /* PEM, or NULL */
-	bool (*is_asked)(void *ctx);                /* called during requests; true: stop */
-	/* Called at the first failure that http_send does not take for the last: @why has its text,
-	 * and it tries again. May be NULL. */
-	void (*on_failure)(void *ctx, const char *why);
+/* How a kind of store uses HTTP. */
+struct http_dialect {
+	int default_port; /* 0: the scheme's */
+	bool several;     /* the URL may have several hosts */
+	const char *type; /* Content-Type of the bodies that are sent */
 	/* Called for each header line of an answer, with its CRLF and without a NUL. May be
 	 * NULL. */
-	void (*on_header)(void *ctx, const char *line, size_t len);
+	void (*on_header)(struct store *, const char *line, size_t len);
 	/* Write to @text a message from the body of an error. Pure. May be NULL. */
 	void (*explain)(const char *body, size_t len, char *text, size_t cap);
-	void *ctx;
 };
 
 struct http_request {
@@ -73,9 +66,12 @@ struct http {
 	struct http_client *client;
 };
 
-/* Opens no connection yet. *conf is copied; its strings must outlive the client. On failure there
- * is nothing to release. */
-int http_init(struct http *, const struct http_conf *, struct err *err);
+/* Opens no connection yet. The URL: [NAME+]http[s]://HOST[:PORT][,HOST[:PORT]...][/PREFIX]. The
+ * dialect and @store must outlive the client, which asks during requests whether the store is
+ * interrupted, and reports to it the first failure after which http_send tries again
+ * (store_failed). On failure there is nothing to release. */
+int http_init(struct http *, const struct http_dialect *, const struct store_conf *,
+              struct store *store, struct err *err);
 /* Also wipes the answer and the secret. */
 void http_release(struct http *);
 
@@ -99,7 +95,7 @@ int http_send_once(struct http *, const struct http_request *r, int64_t deadline
 /* How long, in ns, a blocking query may wait so that its answer arrives before @deadline; 0: there
  * is no time to wait. */
 int64_t http_wait_time(int64_t deadline);
-/* Make a running request call is_asked at once. Any thread may call this. */
+/* Make a running request ask at once whether the store is interrupted. Any thread may call this. */
 void http_wake(struct http *);
 /* As store_local_address. */
 int http_local_address(const struct http *, char *buf, size_t cap);

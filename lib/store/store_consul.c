@@ -21,16 +21,6 @@ static struct consul *consul_of(struct store *s)
 	return (struct consul *)s;
 }
 
-static bool is_asked(void *ctx)
-{
-	return store_is_interrupted(ctx);
-}
-
-static void on_failure(void *ctx, const char *why)
-{
-	store_failed(ctx, why);
-}
-
 static bool is_blank(char c)
 {
 	return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -55,10 +45,10 @@ static uint64_t parse_number(const char *p, const char *end)
 	return n;
 }
 
-static void on_header(void *ctx, const char *line, size_t len)
+static void on_header(struct store *store, const char *line, size_t len)
 {
 	static const char name[] = "X-Consul-Index:";
-	struct consul *s = ctx;
+	struct consul *s = consul_of(store);
 
 	if (len >= 5 && memcmp(line, "HTTP/", 5) == 0) /* the final answer, after one of 1xx */
 		s->index = 0;
@@ -68,21 +58,14 @@ static void on_header(void *ctx, const char *line, size_t len)
 
 static struct store *consul_open(const struct store_conf *conf, struct err *err)
 {
+	static const struct http_dialect dialect = {.type = "application/octet-stream",
+	                                            .on_header = on_header};
 	struct consul *s = err_calloc(1, sizeof *s, "the store", err);
 
 	if (!s)
 		return NULL;
-	const struct http_conf http = {.url = conf->url,
-	                               .type = "application/octet-stream",
-	                               .ca_file = conf->ca_file,
-	                               .cert_file = conf->cert_file,
-	                               .key_file = conf->key_file,
-	                               .is_asked = is_asked,
-	                               .on_failure = on_failure,
-	                               .on_header = on_header,
-	                               .ctx = s};
 	const char *token = conf->token && *conf->token ? conf->token : NULL;
-	if (http_init(&s->http, &http, err) == 0 &&
+	if (http_init(&s->http, &dialect, conf, &s->store, err) == 0 &&
 	    http_set_secret(&s->http, "X-Consul-Token", token, err) == 0)
 		return &s->store;
 	http_release(&s->http);

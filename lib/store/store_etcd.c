@@ -45,16 +45,6 @@ static struct etcd *etcd_of(struct store *s)
 	return (struct etcd *)s;
 }
 
-static bool is_asked(void *ctx)
-{
-	return store_is_interrupted(ctx);
-}
-
-static void on_failure(void *ctx, const char *why)
-{
-	store_failed(ctx, why);
-}
-
 static void explain(const char *body, size_t len, char *text, size_t cap)
 {
 	struct etcd_error e;
@@ -140,22 +130,16 @@ static void etcd_close(struct store *store)
 
 static struct store *etcd_open(const struct store_conf *conf, struct err *err)
 {
+	static const struct http_dialect dialect = {.default_port = PORT,
+	                                            .several = true,
+	                                            .type = "application/json",
+	                                            .explain = explain};
 	struct etcd *s = err_calloc(1, sizeof *s, "the store", err);
 
 	if (!s)
 		return NULL;
-	const struct http_conf http = {.url = conf->url,
-	                               .default_port = PORT,
-	                               .several = true,
-	                               .type = "application/json",
-	                               .ca_file = conf->ca_file,
-	                               .cert_file = conf->cert_file,
-	                               .key_file = conf->key_file,
-	                               .is_asked = is_asked,
-	                               .on_failure = on_failure,
-	                               .explain = explain,
-	                               .ctx = s};
-	if (check_certificate(conf, err) == 0 && http_init(&s->http, &http, err) == 0 &&
+	if (check_certificate(conf, err) == 0 &&
+	    http_init(&s->http, &dialect, conf, &s->store, err) == 0 &&
 	    take_token(s, conf->token, err) == 0)
 		return &s->store;
 	etcd_close(&s->store);
