@@ -1,6 +1,6 @@
 /*
- * Output files: all or nothing, whatever call fails. The calls of the C library that outfile.c
- * makes are replaced here by ones that can be told to fail.
+ * Output files: all or nothing, whatever call fails. The calls of the C library that outfile*.c
+ * make are replaced here by ones that can be told to fail.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -16,7 +16,6 @@
 
 #include "lib/base/io.h"
 #include "lib/base/path.h"
-#include "lib/base/user.h"
 #include "lib/data/files/beneath.h"
 #include "lib/data/files/part.h"
 #include "lib/data/files/room.h"
@@ -25,7 +24,7 @@
 
 #define TEMP_TRIES 100
 
-/* ---- the target ---- */
+/* ---- the folder ---- */
 
 /* Report that a file cannot be created in the folder. */
 static int create_error(const struct outfile *f, struct err *err)
@@ -55,121 +54,6 @@ static int open_folder(struct outfile *f, size_t top, struct err *err)
 	                 len > 1 ? len - 1 : 1, len ? f->path : ".");
 }
 
-static const char *kind_of(mode_t mode)
-{
-	switch (mode & S_IFMT) {
-	case S_IFDIR:
-		return "a directory";
-	case S_IFLNK:
-		return "a symbolic link";
-	case S_IFIFO:
-		return "a FIFO";
-	case S_IFSOCK:
-		return "a socket";
-	default:
-		return "a device";
-	}
-}
-
-static int refuse_kind(const char *path, mode_t mode, const char *expected, struct err *err)
-{
-	return err_set(err, ERR_OUTPUT, "%s: is %s: expected a %s or none%s", path, kind_of(mode),
-	               expected, S_ISFIFO(mode) ? "; only -o - writes to a pipe" : "");
-}
-
-int outfile_check_kind(const char *path, struct err *err)
-{
-	struct stat st;
-	if (stat(path, &st) || S_ISREG(st.st_mode) || S_ISDIR(st.st_mode))
-		return 0;
-	return refuse_kind(path, st.st_mode, "regular file", err);
-}
-
-static int refuse_link(const struct outfile *f, const struct stat *link, struct err *err)
-{
-	struct stat folder;
-	if (f->below)
-		return err_set(
-		        err, ERR_OUTPUT,
-		        "%s: is a symbolic link, which is not followed in this folder: remove it",
-		        f->path);
-	if (fstat(f->dirfd, &folder) || !target_trusts(link, &folder))
-		return target_refuse(f->path, link, err);
-	return err_set(err, ERR_OUTPUT,
-	               "%s: is a symbolic link: name the file itself, or give --force to "
-	               "replace the file that it points to",
-	               f->path);
-}
-
-/* Find by attributes that a rename in the folder, or over the target, would fail. */
-static int check_attributes(const struct outfile *f, const char *name, struct err *err)
-{
-	const char *whose = *name ? "" : "its folder ", *what;
-	struct statx sx;
-	if (statx(f->dirfd, name, AT_SYMLINK_NOFOLLOW | (*name ? 0 : AT_EMPTY_PATH), 0, &sx))
-		return 0;
-	if (sx.stx_attributes & STATX_ATTR_IMMUTABLE)
-		what = "immutable (chattr -i changes that)";
-	else if (sx.stx_attributes & STATX_ATTR_APPEND)
-		what = "only for appending (chattr -a changes that)";
-	else if (*name && sx.stx_attributes & STATX_ATTR_MOUNT_ROOT)
-		what = "a mount point: write into a folder that is mounted";
-	else
-		return 0;
-	return err_set(err, ERR_OUTPUT, "%s: %sis %s", f->path, whose, what);
-}
-
-/* In a folder with the sticky bit, only its owner and the file's may replace a file. */
-static int check_sticky(const struct outfile *f, const struct stat *target, struct err *err)
-{
-	struct stat folder;
-	if (fstat(f->dirfd, &folder) || !(folder.st_mode & S_ISVTX) ||
-	    user_is_self(target->st_uid) || user_is_self(folder.st_uid) ||
-	    user_may_own(target->st_uid))
-		return 0;
-	return err_set(err, ERR_OUTPUT,
-	               "%s: belongs to user %u, and its folder lets only that user replace it",
-	               f->path, (unsigned)target->st_uid);
-}
-
-/* A symbolic link at the target is replaced itself; --force does that below the user's folder
- * alone, elsewhere it follows the link. */
-static bool replaces_link(const struct outfile *f)
-{
-	return f->points_to || (f->below && f->force);
-}
-
-/* Check that the target may be replaced. *mode: the permissions of the existing file, or -1. */
-int outfile_check_target(struct outfile *f, int *mode, struct err *err)
-{
-	struct stat st;
-	*mode = -1;
-	f->absent = false;
-	if (!f->shared && check_attributes(f, "", err))
-		return -1;
-	if (fstatat(f->dirfd, f->name, &st, AT_SYMLINK_NOFOLLOW)) {
-		f->absent = errno == ENOENT;
-		if (f->absent)
-			return 0;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot examine the target", f->path);
-	}
-	if (S_ISLNK(st.st_mode) && !replaces_link(f))
-		return refuse_link(f, &st, err);
-	if (S_ISREG(st.st_mode) && f->points_to && !f->force)
-		return err_set(err, ERR_OUTPUT,
-		               "%s: is a file: expected a symbolic link or none: remove it, or "
-		               "give --force to replace it",
-		               f->path);
-	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
-		return refuse_kind(f->path, st.st_mode,
-		                   f->points_to ? "symbolic link" : "regular file", err);
-	if (check_attributes(f, f->name, err) || check_sticky(f, &st, err))
-		return -1;
-	if (S_ISREG(st.st_mode))
-		*mode = (int)(st.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO));
-	return 0;
-}
-
 /* ---- the temporary file ---- */
 
 static const char digits[] = "abcdefghijklmnopqrstuvwxyz012345"; /* of temporary names */
@@ -195,6 +79,11 @@ static char *new_temp_name(const struct outfile *f, const char *mark, struct err
 	                    tail);
 }
 
+char *outfile_temp_name(const struct outfile *f, struct err *err)
+{
+	return new_temp_name(f, TEMP, err);
+}
+
 static bool has_mark(const char *name, const char *mark)
 {
 	const size_t len = strlen(name), end = strlen(mark) + RANDOMLY;
@@ -213,21 +102,19 @@ bool outfile_is_kept(const char *name)
 	return has_mark(name, KEPT);
 }
 
-/* Others see that the temporary file is used. Without locks only its age shows that. */
-static void lock_temp(const struct outfile *f)
+void outfile_lock_temp(const struct outfile *f)
 {
 	io_retry(flock(f->fd, LOCK_EX | LOCK_NB));
 }
 
-/* Forget a temporary name that no file of ours has. */
-static void drop_name(char **name)
+void outfile_drop_name(char **name)
 {
 	free(*name);
 	*name = NULL;
 }
 
-/* The same of links, and of files that are not open, which have no lock themselves. Who shares the
- * descriptor of the folder comes after its owner, which has locked it. */
+/* As outfile_lock_temp for links, and for files that are not open, which have no lock themselves.
+ * Who shares the descriptor of the folder comes after its owner, which has locked it. */
 static void lock_folder(const struct outfile *f)
 {
 	if (!f->shared)
@@ -248,7 +135,7 @@ int outfile_make_temp(struct outfile *f, char **name, outfile_make *make, void *
 		error = io_retry(make(f, *name, ctx)) ? errno : 0;
 	}
 	if (error)
-		drop_name(name);
+		outfile_drop_name(name);
 	return error;
 }
 
@@ -290,7 +177,7 @@ int outfile_open_named(struct outfile *f, struct err *err)
 		return create_error(f, err);
 	}
 	if (!f->staged) /* which is closed soon */
-		lock_temp(f);
+		outfile_lock_temp(f);
 	return 0;
 }
 
@@ -534,7 +421,7 @@ int outfile_open_part(struct outfile *f, const char *path, size_t top, uint64_t 
 		if (take_part(f, part, mode, err) == 0)
 			return 0;
 	} else if (ret == 0) {
-		drop_name(&f->temp);
+		outfile_drop_name(&f->temp);
 		if (open_temp(f, err) == 0)
 			return 0;
 	}
@@ -577,7 +464,7 @@ static void leave_part(struct outfile *f)
 	if (f->reach)
 		io_retry(ftruncate(f->fd, (off_t)f->reach));
 	if (f->reach || !part_is_at(f->dirfd, f->temp, f->fd))
-		drop_name(&f->temp);
+		outfile_drop_name(&f->temp);
 }
 
 int outfile_check_folder(const struct outfile *f, struct err *err)
@@ -632,7 +519,7 @@ int outfile_open_aside(struct outfile *f, const char *name, const char *path, si
 	else if (f->name && open_anywhere(f, err) == 0 && allocate(f, 0, size, err) == 0) {
 		if (f->temp)
 			io_retry(unlinkat(f->dirfd, f->temp, 0));
-		drop_name(&f->temp);
+		outfile_drop_name(&f->temp);
 		close(f->dirfd);
 		f->dirfd = -1;
 		return 0;
@@ -739,229 +626,6 @@ int outfile_pread(struct outfile *f, void *buf, size_t bytes, uint64_t pos, stru
 		return err_set(err, ERR_OUTPUT, "%s: ends at byte %llu of %llu", f->path,
 		               (unsigned long long)pos + (unsigned long long)got,
 		               (unsigned long long)f->size);
-	return 0;
-}
-
-/* ---- the end ---- */
-
-/* Some file systems (NFS) report a failed write only at close. Closing a duplicate reports it while
- * the file can still be discarded. */
-static int check_close(const struct outfile *f, struct err *err)
-{
-	int ret;
-	do { /* an interrupted close reports nothing, so close another duplicate */
-		int fd = fcntl(f->fd, F_DUPFD_CLOEXEC, 0);
-		if (fd < 0)
-			return err_errno(err, ERR_RESOURCE, "%s: no file descriptor left", f->path);
-		ret = close(fd);
-	} while (ret && errno == EINTR);
-	return ret ? outfile_write_error(f, "cannot close", err) : 0;
-}
-
-static int check_size(const struct outfile *f, struct err *err)
-{
-	struct stat st;
-	if (fstat(f->fd, &st))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot examine what was written", f->path);
-	if ((uint64_t)st.st_size != f->size)
-		return err_set(err, ERR_OUTPUT, "%s: is %llu bytes long after writing, not %llu",
-		               f->path, (unsigned long long)st.st_size,
-		               (unsigned long long)f->size);
-	return 0;
-}
-
-/* rename(2) needs a name, so link an unnamed file to a temporary name first. */
-static int link_temp(struct outfile *f, struct err *err)
-{
-	char proc[32];
-	outfile_proc_path(f->fd, proc);
-	lock_temp(f);
-	int error = outfile_link_to(f, AT_FDCWD, proc, AT_SYMLINK_FOLLOW, &f->temp, err);
-	if (error > 0) {
-		errno = error;
-		err_errno(err, ERR_OUTPUT, "%s: cannot link the file into its folder", f->path);
-	}
-	return error ? -1 : 0;
-}
-
-/* Rename the temporary file @from to @to. NFS has no such flag, and a filter of system calls may
- * refuse renameat2. */
-static int rename_temp(const struct outfile *f, const char *from, const char *to)
-{
-	if (io_retry(renameat2(f->dirfd, from, f->dirfd, to, RENAME_NOREPLACE)) == 0)
-		return 0;
-	if (errno != EINVAL && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM)
-		return -1;
-	return io_retry(renameat(f->dirfd, from, f->dirfd, to));
-}
-
-/* After the seal only the last rename can fail. Try one from a temporary name to another: names may
- * be created, but not changed, in a folder for appending, or by rules of a security module. */
-static int try_rename(struct outfile *f, struct err *err)
-{
-	char *name = new_temp_name(f, TEMP, err);
-	if (!name)
-		return -1;
-	char *before = f->temp;
-	const bool renamed = rename_temp(f, before, name) == 0;
-	/* The next job looks for a part under its name. */
-	const bool back = renamed && f->part && rename_temp(f, name, before) == 0;
-	const bool ok = renamed && back == f->part;
-	if (!ok)
-		err_errno(err, ERR_OUTPUT, "%s: cannot rename a file in its folder", f->path);
-	if (renamed && !back) {
-		f->temp = name;
-		f->part = false;
-		name = before;
-	}
-	free(name);
-	return ok ? 0 : -1;
-}
-
-/* What outfile_open has checked may have changed since. */
-int outfile_check_place(struct outfile *f, struct err *err)
-{
-	int mode;
-	if (outfile_check_target(f, &mode, err))
-		return -1;
-	return f->shared ? 0 : try_rename(f, err);
-}
-
-int outfile_seal(struct outfile *f, struct err *err)
-{
-	/* If the job ends now, the next one must be able to open it. */
-	if (f->part && io_retry(fchmod(f->fd, f->mode | S_IRUSR | S_IWUSR)))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
-	if (f->sync && writeback_sync(&f->back, f->fd, f->size))
-		return outfile_write_error(f, "cannot sync to disk", err);
-	if (check_close(f, err) || check_size(f, err))
-		return -1;
-	return (!f->temp && link_temp(f, err)) || outfile_check_place(f, err) ? -1 : 0;
-}
-
-/* Check that @name is still our file: a user with write access to the folder may have replaced it.
- */
-static int check_ours(const struct outfile *f, const char *name, const char *what, struct err *err)
-{
-	struct stat ours = {.st_dev = f->device, .st_ino = f->inode}, there;
-	if ((f->fd >= 0 && fstat(f->fd, &ours)) ||
-	    fstatat(f->dirfd, name, &there, AT_SYMLINK_NOFOLLOW))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot examine %s", f->path, what);
-	if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
-		return err_set(err, ERR_OUTPUT, "%s: %s was replaced by another", f->path, what);
-	return 0;
-}
-
-static int rename_into_place(const struct outfile *f)
-{
-	return f->absent ? rename_temp(f, f->temp, f->name)
-	                 : io_retry(renameat(f->dirfd, f->temp, f->dirfd, f->name));
-}
-
-int outfile_place(struct outfile *f, struct err *err)
-{
-	if (check_ours(f, f->temp, "the temporary file", err))
-		return -1;
-	if (f->part && (f->mode & 0600) != 0600 && io_retry(fchmod(f->fd, f->mode)))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot set the permissions", f->path);
-	int ret = rename_into_place(f);
-	if (ret && f->absent && f->fresh && errno == EEXIST)
-		return err_set(err, ERR_OUTPUT,
-		               "%s: a file with this name has appeared meanwhile, and another rank "
-		               "has chosen the name: give --force to replace it",
-		               f->path);
-	if (ret && f->absent && errno == EEXIST) { /* it is not absent any more */
-		f->absent = false;
-		ret = outfile_keep(f, err) ? -1 : rename_into_place(f);
-	}
-	if (ret)
-		return err_errno(err, ERR_OUTPUT, "%s: cannot rename the new file into place",
-		                 f->path);
-	f->committed = true;
-	drop_name(&f->temp);
-	return 0;
-}
-
-int outfile_settle(struct outfile *f, struct err *err)
-{
-	if (f->kept)
-		io_retry(unlinkat(f->dirfd, f->kept, 0));
-	drop_name(&f->kept);
-	/* Ignore folders that do not support fsync (EINVAL). */
-	if (f->sync && !f->shared && io_retry(fsync(f->dirfd)) && errno != EINVAL)
-		return err_errno(err, ERR_OUTPUT, "%s: is in place, but cannot sync its folder",
-		                 f->path);
-	return 0;
-}
-
-int outfile_commit(struct outfile *f, struct err *err)
-{
-	return outfile_place(f, err) ? -1 : outfile_settle(f, err);
-}
-
-/* ---- all or none of several ---- */
-
-void outfile_share_folder(struct outfile *f, const struct outfile *with)
-{
-	if (!f->shared)
-		close(f->dirfd);
-	f->dirfd = with->dirfd;
-	f->shared = true;
-}
-
-int outfile_keep(struct outfile *f, struct err *err)
-{
-	if (f->absent)
-		return 0;
-	int error = outfile_link_to(f, f->dirfd, f->name, 0, &f->kept, err);
-	f->absent = error == ENOENT;
-	switch (error) {
-	case 0:
-	case ENOENT:
-	case EPERM:
-	case EOPNOTSUPP:
-	case ENOSYS:
-	case EMLINK:
-		return 0;
-	case -1:
-		return -1;
-	default:
-		errno = error;
-		return err_errno(err, ERR_OUTPUT, "%s: cannot keep the old file", f->path);
-	}
-}
-
-/* Remove a placed file that replaced none. */
-static int remove_placed(struct outfile *f, struct err *err)
-{
-	if (io_retry(unlinkat(f->dirfd, f->name, 0)))
-		return err_errno(err, ERR_OUTPUT, "%s: cannot remove the new file", f->path);
-	return 0;
-}
-
-static int put_back(struct outfile *f, struct err *err)
-{
-	if (!f->kept)
-		return err_set(err, ERR_OUTPUT, "%s: is in place: the old file could not be kept",
-		               f->path);
-	if (!io_retry(renameat(f->dirfd, f->kept, f->dirfd, f->name))) {
-		drop_name(&f->kept);
-		return 0;
-	}
-	err_errno(err, ERR_OUTPUT, "%s: the old file cannot be restored: it has the name '%s'",
-	          f->path, f->kept);
-	drop_name(&f->kept); /* keeps the old file under this name */
-	return -1;
-}
-
-int outfile_undo(struct outfile *f, struct err *err)
-{
-	if (check_ours(f, f->name, "the file in place", err) ||
-	    (f->absent ? remove_placed(f, err) : put_back(f, err)))
-		return -1;
-	f->committed = false;
-	if (f->sync)
-		io_retry(fsync(f->dirfd)); /* the error to report is the one that caused the undo */
 	return 0;
 }
 

@@ -1,6 +1,7 @@
-/* Shared by the files of the outfile: outfile.c; outfile_link.c, whose outputs are links;
- * outfile_staged.c, whose outputs are created at the end; and outfile_clone.c, whose outputs are
- * clones. They return 0, or -1 with ERR_OUTPUT or ERR_RESOURCE. */
+/* Shared by the files of the outfile: outfile.c; outfile_target.c, what an output may replace;
+ * outfile_place.c, how it gets its name; outfile_link.c, whose outputs are links; outfile_staged.c,
+ * whose outputs are created at the end; and outfile_clone.c, whose outputs are clones. They return
+ * 0, or -1 with ERR_OUTPUT or ERR_RESOURCE. */
 #ifndef COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
 #define COLLCTL_DATA_FILES_OUTFILE_INTERNAL_H
 
@@ -23,6 +24,12 @@ int outfile_check_place(struct outfile *f, struct err *err);
 typedef int outfile_make(struct outfile *, const char *name, void *ctx);
 int outfile_make_temp(struct outfile *f, char **name, outfile_make *make, void *ctx,
                       struct err *err);
+/* A new temporary name, malloced. NULL: an error. */
+char *outfile_temp_name(const struct outfile *f, struct err *err);
+/* Forget a temporary name that no file of ours has. */
+void outfile_drop_name(char **name);
+/* Show others that the temporary file is used. Without locks only its age shows that. */
+void outfile_lock_temp(const struct outfile *f);
 /* Create a file with a temporary name in the folder. */
 int outfile_open_named(struct outfile *f, struct err *err);
 /* Link the file @from (relative to @dir) to a temporary name, likewise. */
