@@ -87,7 +87,7 @@ struct transfer {
 	struct host_room host_room; /* with request.dry_run */
 	struct clones clones;
 
-	struct stats **scanned; /* stats_scan: per input, [ntensors] */
+	struct stats **scanned; /* input_stats_scan: per input, [ntensors] */
 	struct coll_found *found;
 	size_t nfound;
 	struct stats found_all;

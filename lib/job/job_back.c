@@ -61,7 +61,7 @@ int job_go_back(struct job *j, bool can, uint64_t complete, uint64_t *window, st
 	if (await(j, BACK_STOPPED, err) < 0)
 		return -1;
 	*window = j->back.window;
-	if (*window > complete) /* this rank believes it no longer */
+	if (*window > complete) /* this rank stops believing it */
 		return err_set(err, ERR_INTEGRITY,
 		               "the coordinator sent all ranks to window %llu, and this one lacks "
 		               "window %llu",

@@ -15,7 +15,7 @@ static void fail_in(struct job *j, enum job_state state, const struct err *e)
 		j->end.failure = *e;
 }
 
-/* The coordinator has sent what no coordinator sends, @what: this rank believes it no longer, and
+/* The coordinator has sent what no coordinator sends, @what: this rank stops believing it, and
  * does not wait for its answer. */
 static void distrust(struct job *j, const char *what)
 {
@@ -174,7 +174,7 @@ static int take_verdict(struct job *j, struct view v, struct err *err)
 	return 0;
 }
 
-/* The outcome may come before this rank's DONE only if that is waited for no longer. */
+/* The outcome may come before this rank's DONE only if nobody waits for that any more. */
 static int take_final(struct job *j, struct view v, struct err *err)
 {
 	struct err outcome;

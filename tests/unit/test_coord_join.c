@@ -813,7 +813,7 @@ COORD_TEST(a_rank_that_goes_before_its_intent_may_come_again)
 	assert_int_equal(members[0].heard[MSG_ABORT], 0);
 }
 
-/* What is found when the coordinator goes on no longer counts. */
+/* What is found does not count once the coordinator goes on. */
 COORD_TEST(a_coordinator_that_stood_still_says_so)
 {
 	for (int size = 2; size <= 4; size += 2) {

@@ -242,7 +242,7 @@ COORD_TEST(a_rank_that_says_nothing_is_left_out)
 	until(members[2].heard[MSG_ABORT], 1);
 	assert_int_equal(members[2].failure.code, ERR_RENDEZVOUS);
 	until(members[1].heard[MSG_ROSTER], 1);
-	intend(2, "(1)"); /* what it says now counts no more */
+	intend(2, "(1)"); /* what it says now does not count */
 	end_well(came, 2);
 }
 
@@ -303,7 +303,7 @@ COORD_TEST(a_rank_lost_while_data_move)
 	vote(1, "three");
 	for_ms(20);
 	assert_int_equal(members[0].heard[MSG_VERDICT],
-	                 0); /* what they said before counts no more */
+	                 0); /* what they said before does not count */
 	memset(&members[3], 0, sizeof members[3]);
 	comes_late(3, 3, 4);
 	assert_non_null(

@@ -292,7 +292,7 @@ static void note_clones(const struct collective *c)
 		          k->chain.from);
 }
 
-/* The job's loop watches the lane from now on, and no longer an executor's. */
+/* The job's loop watches the lane from now on, and no executor's loop does. */
 static int watch(struct collective *c, struct conn *conn, struct err *err)
 {
 	return conn ? conn_watch(conn, job_loop(c->life->job), NULL, NULL, err) : 0;

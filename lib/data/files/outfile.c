@@ -548,12 +548,7 @@ int outfile_set_time(struct outfile *f, struct timespec modified, struct err *er
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err)
 {
 	const int fd = spool_open(err);
-	return fd < 0 ? -1 : outfile_take(f, fd, name, size, err);
-}
-
-int outfile_take(struct outfile *f, int fd, const char *name, uint64_t size, struct err *err)
-{
-	return outfile_take_memory(f, fd, name, size, NULL, size, err);
+	return fd < 0 ? -1 : outfile_take_memory(f, fd, name, size, NULL, size, err);
 }
 
 int outfile_take_memory(struct outfile *f, int fd, const char *name, uint64_t head, void *memory,

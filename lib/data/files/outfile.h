@@ -114,10 +114,8 @@ int outfile_set_time(struct outfile *f, struct timespec modified, struct err *er
 /* Create an unnamed file for temporary data, in the folder of spools (spool.h). It may be written
  * and read, but not sealed or committed. @name: for messages. */
 int outfile_spool(struct outfile *f, const char *name, uint64_t size, struct err *err);
-/* The same for the file @fd, which the outfile closes. */
-int outfile_take(struct outfile *f, int fd, const char *name, uint64_t size, struct err *err);
-/* The same, but its bytes from @head on are written to @memory: the file has its head alone, and
- * the right length. */
+/* The same for the file @fd, which the outfile closes. Its bytes from @head on are written to
+ * @memory: the file has its head alone, and the right length. @memory NULL: all are in the file. */
 int outfile_take_memory(struct outfile *f, int fd, const char *name, uint64_t head, void *memory,
                         uint64_t size, struct err *err);
 /* Allocate a file that was opened with size 0, and give it @size bytes. */

@@ -168,7 +168,7 @@ ELEMENT_FN uint64_t f64_to_f64(double x)
 	return f64_bits(f64_canonical(x));
 }
 
-/* A key is its own inverse: element_key (element.h) keeps the sign. */
+/* A key is its own inverse: f32_key (element.h) keeps the sign. */
 #define FLOAT_KERNELS(t, U, S, w, NAN_BITS, TOP)                                           \
 	ELEMENT_FN S t##_load_one(U u)                                                     \
 	{                                                                                  \

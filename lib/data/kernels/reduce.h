@@ -23,7 +23,7 @@ enum reduce_op {
 	REDUCE_PROD,
 	REDUCE_MIN,
 	REDUCE_MAX,
-	REDUCE_AVG, /* sums; reduce_final divides */
+	REDUCE_AVG, /* sums; final_kernel divides */
 	REDUCE_BAND,
 	REDUCE_BOR,
 	REDUCE_BXOR,
