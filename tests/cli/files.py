@@ -1,7 +1,6 @@
 """Files of every format, written and read without the libraries under test, for the tests of the
 command: `from files import *`. Arrays are numpy's; of .safetensors and .npz dicts of them by name."""
 
-import glob
 import io
 import json
 import os

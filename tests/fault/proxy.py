@@ -112,15 +112,6 @@ class Reset(At):
         return None
 
 
-class Insert(At):
-    def __init__(self, at, what):
-        super().__init__(at)
-        self.what = what
-
-    def act(self, data, here, link):
-        return data[:here] + self.what + data[here:]
-
-
 class Hold(At):
     def __init__(self, at, held, go):
         super().__init__(at)
