@@ -35,10 +35,9 @@ import sys
 import tempfile
 
 import predict
+from common import COLLCTL, forget_settings
 from wan import Wan
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
 LIMIT = 900  # seconds for one command
 
 COLLECTIVES = ["allreduce", "reduce-scatter", "allgather", "broadcast", "reduce", "gather", "scatter",
@@ -202,9 +201,7 @@ def main():
     if (a.mbit or a.trip) and not most or a.mbit and (a.trip or len(a.mbit) < most):
         p.error("--hosts with --mbit, a rate for each host, or with --trip")
 
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     options = ["--lanes", a.lanes, *(["--insecure"] if a.plain else [])]
     ways = ["built-in"] if a.untuned or a.load else ["built-in", "tuned"]
     times = Times(a.load)

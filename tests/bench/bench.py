@@ -20,7 +20,6 @@ long as with the older one is a step back.
 import argparse
 import filecmp
 import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -30,8 +29,8 @@ import time
 
 import numpy as np
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
+from common import COLLCTL, ROOT, congestion, forget_settings, machine, output
+
 OLD = os.environ.get("COLLCTL_OLD")
 SIZE = 4
 LIMIT = 300  # seconds for one command
@@ -63,21 +62,9 @@ def touch_memory():
     subprocess.run([sys.executable, "-c", TOUCH], check=True)
 
 
-def output(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True,
-                              timeout=LIMIT).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-
-
 def environment():
-    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf8")
-                if line.startswith("model name")), platform.machine())
-    with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="utf8") as f:
-        congestion = f.read().strip()
-    print(f"machine      {len(os.sched_getaffinity(0))} processors, {cpu}, Linux {platform.release()}")
-    print(f"congestion   {congestion} (the system's; collctl takes an unpaced one between ranks of a host)")
+    print(f"machine      {machine()}")
+    print(f"congestion   {congestion()} (the system's; collctl takes an unpaced one between ranks of a host)")
     print(f"collctl      {output(COLLCTL, '--version')}")
     print(f"peer         {output('mpirun', '--version').splitlines()[0]}: {' '.join(MPIRUN)}")
     print(f"openssl      {output('openssl', 'version')}")
@@ -194,9 +181,7 @@ def main():
     p.add_argument("--folder", help="where all files lie (TMPDIR, else /var/tmp; /dev/shm for 1 GiB)")
     a = p.parse_args()
 
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     environment()
     touch_memory()
     place = a.folder or os.environ.get("TMPDIR", "/var/tmp")

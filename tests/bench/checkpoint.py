@@ -22,7 +22,6 @@ import filecmp
 import json
 import multiprocessing
 import os
-import platform
 import shutil
 import socket
 import statistics
@@ -33,8 +32,8 @@ import time
 
 import numpy as np
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
+from common import COLLCTL, ROOT, forget_settings, machine, output
+
 PEER = f"{ROOT}/tests/bench/mpi_checkpoint.py"
 OLD = os.environ.get("COLLCTL_OLD")
 SIZE = 4
@@ -392,19 +391,9 @@ def small(folder, a):
 
 # ---- ----
 
-def output(*command):
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True,
-                              timeout=LIMIT).stdout.strip()
-    except (OSError, subprocess.SubprocessError):
-        return "unknown"
-
-
 def environment(folder, by):
-    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf8")
-                if line.startswith("model name")), platform.machine())
     import mpi4py
-    print(f"machine   {len(os.sched_getaffinity(0))} processors, {cpu}, Linux {platform.release()}")
+    print(f"machine   {machine()}")
     print(f"disk      {output('df', '-h', '--output=source,fstype,size,avail', folder).splitlines()[-1]}")
     print(f"collctl   {output(COLLCTL, '--version')}")
     print(f"peer      {output('mpirun', '--version').splitlines()[0]}, mpi4py {mpi4py.__version__}, "
@@ -422,9 +411,7 @@ def main():
     p.add_argument("--only", choices=("checkpoint", "small"))
     p.add_argument("--peers", action="store_true", help="checkpoint without collctl")
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     place = a.dir or f"{ROOT}/build"
     os.makedirs(place, exist_ok=True)
     folder = tempfile.mkdtemp(prefix="checkpoint.", dir=place)

@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 
-from bench import COLLCTL, run, touch_memory
+from bench import run, touch_memory
+from common import COLLCTL, forget_settings
 
 RANKS = 4
 
@@ -86,9 +87,7 @@ def main():
     p.add_argument("--mib", type=int, default=2048)
     p.add_argument("--folder")
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     place = tempfile.mkdtemp(prefix="collctl-bench.", dir=a.folder or os.environ.get("TMPDIR", "/var/tmp"))
     try:
         if os.geteuid() or not shutil.which("mkfs.xfs"):

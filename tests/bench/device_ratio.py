@@ -26,6 +26,7 @@ import sys
 import tempfile
 
 import gpu
+from common import forget_settings
 
 MOST = 2.0
 MEMORY = "/dev/shm"
@@ -92,9 +93,7 @@ def main():
     if not gpu.np:
         print(f"skipped: {sys.executable} has no numpy")
         sys.exit(gpu.SKIPPED)
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     os.environ.update(COLLCTL_PLUGIN_PATH=os.path.abspath(a.plugin), COLLCTL_STANDIN_DEVICES=str(max(a.devices)),
                       COLLCTL_STANDIN_DIRECT=str(int(not a.threads)))
     if json.loads(gpu.run([gpu.COLLCTL, "version", "--json"], gpu.ROOT)[1])["gpu_plugin"]["devices"] < max(a.devices):

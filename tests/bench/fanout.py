@@ -31,7 +31,7 @@ import tempfile
 import bench
 import predict
 import reach
-from bench import COLLCTL
+from common import COLLCTL, forget_settings
 
 PIECE = 1 << 20
 DELTA_BENCH = os.environ.get("DELTA_BENCH", "build/bench/delta_bench")
@@ -245,9 +245,7 @@ def main():
     p.add_argument("--folder")
     p.add_argument("--mib", type=int, default=1024)
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     for name in ("clush", "rsync", "scp", "sshd"):
         if not shutil.which(name):
             print(f"fanout: skipped: {name} is not there")

@@ -29,7 +29,7 @@ import sys
 import time
 
 import predict
-from predict import COLLCTL
+from common import COLLCTL, forget_settings
 from wan import Wan
 
 MIB = 1 << 20
@@ -153,9 +153,7 @@ def main():
     p.add_argument("--only", default=",".join(CASES))
     p.add_argument("--other", help="another program to compare with")
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     programs = {"": COLLCTL}
     if a.other:
         programs[", the other program"] = os.path.abspath(a.other)

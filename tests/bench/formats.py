@@ -28,7 +28,8 @@ import zipfile
 
 import numpy as np
 
-from checkpoint import COLLCTL, ROOT, layout, random_values, write_safetensors
+from checkpoint import layout, random_values, write_safetensors
+from common import COLLCTL, ROOT, forget_settings
 
 sys.path.insert(0, f"{ROOT}/tests/cli")
 from torch_oracle import integer, text  # noqa: E402
@@ -238,9 +239,7 @@ def main():
     p.add_argument("--dir", help="where the files lie (build/)")
     p.add_argument("--only", choices=PARTS)
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     for name, part in PARTS.items():
         if a.only in (None, name):
             with tempfile.TemporaryDirectory(dir=a.dir or f"{ROOT}/build") as folder:

@@ -32,13 +32,13 @@ import sys
 import tempfile
 import time
 
+from common import COLLCTL, ROOT, forget_settings
+
 try:
     import numpy as np
 except ImportError:
     np = None
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
 LIMIT = 600  # seconds for one command
 SKIPPED = 77
 OVERLAP = 1.15
@@ -238,9 +238,7 @@ def main():
     p.add_argument("--torch-device", choices=("cuda", "cpu"), default="cuda", help="cpu: to test this script")
     p.add_argument("--folder", help="for the files (default: the one for temporary files)")
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL") and not v.startswith("COLLCTL_STANDIN"):
-            del os.environ[v]
+    forget_settings("COLLCTL_STANDIN")
     plugin = os.environ["COLLCTL_PLUGIN_PATH"] = os.path.abspath(a.plugin)
     asked = subprocess.run([f"{ROOT}/tests/gpu/devices.sh", COLLCTL, plugin], capture_output=True, text=True,
                            check=False)

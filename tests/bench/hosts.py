@@ -33,7 +33,7 @@ import numpy as np
 import bench
 import memory
 import predict
-from bench import COLLCTL, ROOT
+from common import COLLCTL, ROOT, forget_settings
 
 KIB4, MIB, MIB64, GIB = 4 << 10, 1 << 20, 64 << 20, 1 << 30
 LINKS = {  # Mbit/s: ranks a host, bytes, the most that the figure may be
@@ -171,9 +171,7 @@ def main():
     p.add_argument("--only", default="", help="cases with this in their name ('jobs 64 MiB', 'memory allreduce')")
     p.add_argument("--folder")
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     bench.environment()
     bench.touch_memory()
     place = a.folder or os.environ.get("TMPDIR", "/var/tmp")

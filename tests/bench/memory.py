@@ -16,14 +16,13 @@ long as with the older one is a step back.
 
 import argparse
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
+from common import COLLCTL, ROOT, congestion, forget_settings, machine
+
 OLD = os.environ.get("COLLCTL_OLD")
 LIMIT = 300  # seconds for one command
 KIB4, MIB, MIB64 = 4 << 10, 1 << 20, 64 << 20
@@ -72,12 +71,8 @@ def theirs(peer, collective, ranks, nbytes, *btl):
 
 
 def environment():
-    cpu = next((line.split(":", 1)[1].strip() for line in open("/proc/cpuinfo", encoding="utf8")
-                if line.startswith("model name")), platform.machine())
-    with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="utf8") as f:
-        congestion = f.read().strip()
-    print(f"machine      {len(os.sched_getaffinity(0))} processors, {cpu}, Linux {platform.release()}")
-    print(f"congestion   {congestion} (the system's, and so Open MPI's); collctl takes reno between"
+    print(f"machine      {machine()}")
+    print(f"congestion   {congestion()} (the system's, and so Open MPI's); collctl takes reno between"
           " ranks of a host")
     print(f"collctl      {output(COLLCTL, '--version').strip()}, -a auto, f32, sum, root 0")
     print(f"peer         {output('mpirun', '--version').splitlines()[0]}: {' '.join(MPIRUN + TCP)};"
@@ -92,9 +87,7 @@ def main():
     p.add_argument("--algorithm", default="auto", help="of collctl")
     p.add_argument("--no-shared-memory", action="store_true")
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     environment()
     print(f"rounds       {a.rounds}\n")
     head = (f"{'case':30}{'algorithm':>20}{'--insecure':>12}{'TLS':>12}{'MPI, TCP':>12}"

@@ -20,7 +20,8 @@ import statistics
 import sys
 
 import predict
-from predict import COLLCTL, Net
+from common import COLLCTL, forget_settings
+from predict import Net
 
 MIB = 1 << 20
 CASES = [  # the collective, Mbit/s of each host or (up, down), bytes, the most that the figure may be
@@ -101,9 +102,7 @@ def main():
     p.add_argument("--other", help="another program to compare with")
     p.add_argument("--algorithms", default="auto")
     a = p.parse_args()
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     sides = [(n, COLLCTL, () if n == "auto" else ("-a", n)) for n in a.algorithms.split(",")]
     if a.other:
         sides.append(("auto of the other program", os.path.abspath(a.other), ()))

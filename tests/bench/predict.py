@@ -39,8 +39,9 @@ import tempfile
 
 import numpy as np
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-COLLCTL = os.path.abspath(os.environ.get("COLLCTL", f"{ROOT}/build/collctl"))
+import common
+from common import COLLCTL, forget_settings
+
 LIMIT = 300  # seconds for one command
 BURST = 32 << 10  # bytes that a bucket lets through at once
 MTU = 9000  # few packets: the buckets' timers run on the processors that the ranks need
@@ -97,11 +98,9 @@ def busy_ticks():
 
 
 def environment(congestion):
-    with open("/proc/sys/net/ipv4/tcp_congestion_control", encoding="utf8") as f:
-        system = f.read().strip()
     print(f"machine      {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f} "
           f"before, Linux {os.uname().release}")
-    print(f"congestion   {congestion or system}")
+    print(f"congestion   {congestion or common.congestion()}")
     print(f"links        burst {BURST >> 10} KiB, queue {QUEUE >> 10} KiB, MTU {MTU}")
 
 
@@ -341,9 +340,7 @@ def main():
     p.add_argument("--quick", action="store_true", help="one size, two algorithms of each")
     a = p.parse_args()
 
-    for v in list(os.environ):
-        if v.startswith("COLLCTL"):
-            del os.environ[v]
+    forget_settings()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # the namespaces go with it
     net = Net(max(a.ranks))
     folder = tempfile.mkdtemp(prefix="collctl-predict.",

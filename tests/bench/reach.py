@@ -23,7 +23,8 @@ import tempfile
 import time
 
 import predict
-from predict import COLLCTL, Net, Unavailable, command
+from common import COLLCTL
+from predict import Net, Unavailable, command
 
 
 def checked(net, folder, *options):

@@ -5,7 +5,8 @@ import os
 import subprocess
 
 import predict
-from predict import ROOT, Net, Unavailable, command
+from common import ROOT
+from predict import Net, Unavailable, command
 
 LINE = f"{ROOT}/build/bench/delay_line"
 
