@@ -20,7 +20,6 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -42,7 +41,6 @@
 #include "lib/crypto/secret.h"
 #include "lib/net/addr.h"
 #include "lib/net/tls/tls.h"
-#include "lib/store/server/store_server.h"
 
 /* ---- COMMAND ---- */
 
@@ -245,8 +243,7 @@ static void send_bars(int cleared)
 	bar_launched(terminal, cleared);
 }
 
-/* When all ranks are started. */
-static void wipe_secrets(struct run *r)
+void run_wipe_secrets(struct run *r)
 {
 	wipe(r->secret, sizeof r->secret);
 	wipe(r->token, sizeof r->token);
@@ -291,86 +288,6 @@ static _Noreturn void rank_main(struct run *r, int rank, int in, int out, int er
 		ssh_begin(r, rank, in);
 	snprintf(address, sizeof address, "%s127.0.0.1:%d", r->program ? "http://" : "", r->port);
 	rank_begin(&setup);
-}
-
-/* ---- the store, for programs ---- */
-
-struct store_greeting {
-	int port;
-	struct err err;
-};
-
-static _Noreturn void store_main(struct run *r, int greet)
-{
-	struct store_greeting hello = {.err = ERR_INIT};
-	struct store_server_conf conf = {.token = r->token};
-
-	rank_die_with(r->self, SIGKILL);
-	setpgid(0, 0); /* only run handles Ctrl-C, because the ranks still need their store */
-	close(r->epoll);
-	close(r->signals);
-	rank_no_stdin();
-	/* A reader of our stdout must not wait for this process. */
-	rank_replace_fd(STDOUT_FILENO, STDIN_FILENO);
-	sigprocmask(SIG_SETMASK, &r->caller_mask, NULL);
-	prctl(PR_SET_NAME, "collctl:store");
-
-	struct store_server *server = store_server_start(&conf, &hello.err);
-	wipe_secrets(r);
-	if (server)
-		hello.port = store_server_port(server);
-	if (write_all(greet, &hello, sizeof hello) < 0 || !server)
-		_exit(ERR_OTHER);
-	close(greet);
-	for (;;) {
-		struct pollfd p = {.fd = store_server_fd(server), .events = POLLIN};
-		poll(&p, 1, store_server_run(server));
-	}
-}
-
-/* Start the store in a separate process: a reader of stderr that blocks run must not block the
- * store. */
-static int start_store(struct run *r, struct err *err)
-{
-	struct store_greeting hello;
-	int pipe_fds[2];
-	ssize_t n;
-
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return err_errno(err, ERR_RESOURCE, "a pipe for the store");
-	r->store = fork();
-	if (r->store < 0) {
-		r->store = 0;
-		err_errno(err, ERR_RESOURCE, "cannot start the store");
-		close(pipe_fds[0]);
-		close(pipe_fds[1]);
-		return -1;
-	}
-	if (r->store == 0) {
-		close(pipe_fds[0]);
-		store_main(r, pipe_fds[1]);
-	}
-	close(pipe_fds[1]);
-	n = io_retry(read(pipe_fds[0], &hello, sizeof hello));
-	close(pipe_fds[0]);
-	if (n != (ssize_t)sizeof hello)
-		return err_set(err, ERR_OTHER, "the store ended before it was ready");
-	if (hello.err.code) {
-		*err = hello.err;
-		return -1;
-	}
-	r->port = hello.port;
-	return 0;
-}
-
-static void stop_store(struct run *r)
-{
-	if (r->store <= 0)
-		return;
-	kill(r->store, SIGKILL);
-	while (waitpid(r->store, NULL, 0) < 0 && errno == EINTR)
-		;
-	r->store = 0;
 }
 
 static bool await_reader(void *ctx, int fd); /* a lines_wait */
@@ -544,7 +461,7 @@ static int start_ranks(struct run *r, struct err *err)
 		drop_listener(r);
 	}
 	int ret = r->hosts.nhosts ? start_elsewhere(r, err) : 0;
-	wipe_secrets(r);
+	run_wipe_secrets(r);
 	return ret;
 }
 
@@ -585,7 +502,7 @@ static int prepare(struct run *r, struct err *err)
 		return ssh_prepare(r, err);
 	if (!r->program)
 		return open_listener(r, err);
-	return secret_random_text(r->token, err) < 0 ? -1 : start_store(r, err);
+	return secret_random_text(r->token, err) < 0 ? -1 : run_start_store(r, err);
 }
 
 /* ---- ending ---- */
@@ -862,7 +779,7 @@ static int print_results(struct run *r)
 
 static void release(struct run *r)
 {
-	stop_store(r);
+	run_stop_store(r);
 	drop_listener(r);
 	if (r->epoll >= 0)
 		close(r->epoll);
@@ -877,7 +794,7 @@ static void release(struct run *r)
 	free(r->ranks);
 	ssh_release(r);
 	echoes_release(&r->echoes);
-	wipe_secrets(r);
+	run_wipe_secrets(r);
 }
 
 int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)

@@ -1,5 +1,5 @@
-/* Shared by run.c (the ranks' life, and ranks on this host), run_end.c (their end) and run_ssh.c
- * (ranks on other hosts). */
+/* Shared by run.c (the ranks' life, and ranks on this host), run_store.c (the store of programs),
+ * run_end.c (the ranks' end) and run_ssh.c (ranks on other hosts). */
 #ifndef COLLCTL_CMD_RUN_RUN_INTERNAL_H
 #define COLLCTL_CMD_RUN_RUN_INTERNAL_H
 
@@ -102,6 +102,13 @@ void end_by_signal(struct run *, int sig, bool from_terminal);
 int end_wait(const struct run *);
 /* Begin the next stage if the deadline of this one has passed; say which ranks are awaited. */
 void end_keep_time(struct run *);
+
+/* Start a store for the ranks of a program, on r->port, in a process of its own: a reader of stderr
+ * that blocks run must not block the store. */
+int run_start_store(struct run *, struct err *err);
+void run_stop_store(struct run *); /* idempotent */
+/* When all ranks are started. */
+void run_wipe_secrets(struct run *);
 
 /* Set what depends on the place of a rank in r->ranks. */
 void run_place(struct run *, int rank);
