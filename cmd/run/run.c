@@ -51,8 +51,7 @@ static bool is_self(const char *word)
 
 	if (!strchr(word, '/'))
 		return strcmp(word, "collctl") == 0;
-	return stat(word, &a) == 0 && stat("/proc/self/exe", &b) == 0 && a.st_dev == b.st_dev &&
-	       a.st_ino == b.st_ino;
+	return stat(word, &a) == 0 && stat("/proc/self/exe", &b) == 0 && io_same_file(&a, &b);
 }
 
 static bool is_collective(const char *word)

@@ -1,5 +1,5 @@
-/* Descriptors: interrupted calls, complete reads and writes, and the limit of descriptors. Sizes
- * are bytes. Thread-safe, except raise_file_limit. */
+/* Descriptors and files: interrupted calls, complete reads and writes, and the limit of
+ * descriptors. Sizes are bytes. Thread-safe, except raise_file_limit. */
 #ifndef COLLCTL_BASE_IO_H
 #define COLLCTL_BASE_IO_H
 
@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "lib/base/err.h"
@@ -42,6 +43,12 @@ static inline size_t io_before(uint64_t pos, size_t len, uint64_t end)
 {
 	const uint64_t left = pos < end ? end - pos : 0;
 	return len < left ? len : (size_t)left;
+}
+
+/* Are both of one file? */
+static inline bool io_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
 
 /* Make an eventfd readable; make it unreadable. They do not block if the eventfd is non-blocking. A

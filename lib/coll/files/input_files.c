@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "lib/base/path.h"
+#include "lib/base/io.h"
 #include "lib/base/text.h"
 #include "lib/coll/agreement/agree_wire.h"
 #include "lib/coll/collective.h"
@@ -422,7 +423,7 @@ static int find_links(struct file_list *l, const struct dataset *d, struct err *
 	for (int i = 1, first = 0; i < n; i++) {
 		const struct stat *s = &files[first]->was, *t = &files[i]->was;
 		struct listed_file *f = &l->files[files[i] - d->files];
-		if (s->st_dev != t->st_dev || s->st_ino != t->st_ino) {
+		if (!io_same_file(s, t)) {
 			first = i;
 			continue;
 		}

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "lib/base/io.h"
 #include "lib/coll/collective.h"
 #include "lib/coll/request/paths.h"
 #include "lib/data/dataset/dataset_output.h"
@@ -31,8 +32,7 @@ static int check_apart(const struct collective *c, const struct dataset *d, stru
 		const struct dataset *with =
 		        k < 0 ? &c->transfer.origin.file.data : &c->transfer.inputs[k];
 		for (int i = 0; i < with->nfiles; i++)
-			if (with->files[i].was.st_dev == own->st_dev &&
-			    with->files[i].was.st_ino == own->st_ino)
+			if (io_same_file(&with->files[i].was, own))
 				return err_set(err, ERR_USAGE,
 				               "--momentum: %s is also %s: give another name",
 				               d->path, k < 0 ? "--origin" : "an input");

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "lib/base/entry.h"
+#include "lib/base/io.h"
 #include "lib/base/path.h"
 #include "lib/base/text.h"
 #include "lib/coll/collective.h"
@@ -575,8 +576,7 @@ static int check_not_in(const struct sink *s, const struct dataset *d, const str
 	struct stat folder;
 	for (int f = 0; f < sink_files(s); f++) {
 		char *path = path_folder(sink_path(s, f), err);
-		const bool same = path && stat(path, &folder) == 0 && in->st_dev == folder.st_dev &&
-		                  in->st_ino == folder.st_ino;
+		const bool same = path && stat(path, &folder) == 0 && io_same_file(in, &folder);
 		free(path);
 		if (!path)
 			return -1;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "lib/base/io.h"
 #include "lib/base/offload.h"
 #include "lib/base/units.h"
 #include "lib/base/xxh3.h"
@@ -621,7 +622,7 @@ int update_agree(struct collective *c, struct err *err)
 /* Other names of the file change its ctime, too: this or another rank may link it to them. */
 static bool same_file(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+	return io_same_file(a, b) && a->st_size == b->st_size &&
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec &&
 	       (a->st_nlink != b->st_nlink || (a->st_ctim.tv_sec == b->st_ctim.tv_sec &&
 	                                       a->st_ctim.tv_nsec == b->st_ctim.tv_nsec));

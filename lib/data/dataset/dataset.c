@@ -246,7 +246,7 @@ static int compare(const struct dataset_file *f, const struct stat *st, struct e
 /* Of a file of a tree, by its name. */
 static int compare_named(const struct dataset_file *f, const struct stat *st, struct err *err)
 {
-	if (st->st_dev != f->was.st_dev || st->st_ino != f->was.st_ino)
+	if (!io_same_file(st, &f->was))
 		return err_set(err, ERR_INPUT, "%s: was replaced while the folder was read",
 		               f->path);
 	return compare(f, st, err);

@@ -68,11 +68,6 @@ void beneath_release(struct beneath *b)
 	*b = (struct beneath)BENEATH_INIT;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 /* Is @folder the home folder, or does it hold it? */
 static bool holds_home(const struct stat *folder)
 {
@@ -82,9 +77,9 @@ static bool holds_home(const struct stat *folder)
 	bool holds = false;
 	while (fd >= 0 && !holds) {
 		below = at;
-		if (fstat(fd, &at) || is_same(&at, &below)) /* the top */
+		if (fstat(fd, &at) || io_same_file(&at, &below)) /* the top */
 			break;
-		holds = is_same(&at, folder);
+		holds = io_same_file(&at, folder);
 		int up = io_retry(openat(fd, "..", LOOK));
 		close(fd);
 		fd = up;

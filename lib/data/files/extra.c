@@ -199,8 +199,7 @@ static int open_parent(int top, const char *path)
 /* A file that was written or replaced meanwhile is another, also if it has got the same inode. */
 static bool is_same(const struct stat *a, const struct stat *b)
 {
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino &&
-	       (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) &&
+	return io_same_file(a, b) && (a->st_mode & S_IFMT) == (b->st_mode & S_IFMT) &&
 	       (S_ISDIR(a->st_mode) ||
 	        (a->st_size == b->st_size && a->st_mtim.tv_sec == b->st_mtim.tv_sec &&
 	         a->st_mtim.tv_nsec == b->st_mtim.tv_nsec));

@@ -114,7 +114,7 @@ static int check_ours(const struct outfile *f, const char *name, const char *wha
 	if ((f->fd >= 0 && fstat(f->fd, &ours)) ||
 	    fstatat(f->dirfd, name, &there, AT_SYMLINK_NOFOLLOW))
 		return err_errno(err, ERR_OUTPUT, "%s: cannot examine %s", f->path, what);
-	if (ours.st_dev != there.st_dev || ours.st_ino != there.st_ino)
+	if (!io_same_file(&ours, &there))
 		return err_set(err, ERR_OUTPUT, "%s: %s was replaced by another", f->path, what);
 	return 0;
 }

@@ -31,7 +31,7 @@ bool part_is_at(int dirfd, const char *name, int fd)
 {
 	struct stat ours, there;
 	return fstat(fd, &ours) == 0 && fstatat(dirfd, name, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       ours.st_dev == there.st_dev && ours.st_ino == there.st_ino;
+	       io_same_file(&ours, &there);
 }
 
 /* Why the open file @fd cannot be a part; NULL: it can. */

@@ -93,17 +93,12 @@ static bool examine(const struct sink_file *f, struct stat *st)
 	return there;
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 void sink_leave_own(struct sink *s, int file, const struct stat *is, int fd)
 {
 	struct sink_file *f = &s->files[file];
 	struct stat there;
 	/* sink_open and sink_check refuse a symbolic link in place of one of its folders. */
-	f->own = !f->is_stdout && lstat(f->path, &there) == 0 && is_same(is, &there);
+	f->own = !f->is_stdout && lstat(f->path, &there) == 0 && io_same_file(is, &there);
 	f->own_fd = f->own ? fd : -1;
 }
 
@@ -305,7 +300,7 @@ static bool has_link(struct sink *s, const struct sink_file *f)
 	const int fd = sink_keeps(&s->files[f->to]) ? sink_open_old(s, f->to, NULL) : -1;
 	struct stat st, there;
 	const bool same =
-	        fd >= 0 && fstat(fd, &st) == 0 && examine(f, &there) && is_same(&st, &there);
+	        fd >= 0 && fstat(fd, &st) == 0 && examine(f, &there) && io_same_file(&st, &there);
 	if (fd >= 0)
 		close(fd);
 	return same;

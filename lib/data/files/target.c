@@ -164,21 +164,16 @@ void target_id_release(struct target_id *id)
 	*id = (struct target_id){.known = false};
 }
 
-static bool same_inode(const struct stat *a, const struct stat *b)
-{
-	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
-}
-
 bool target_is_file(const struct target_id *id, const struct stat *file)
 {
-	return id->exists && same_inode(&id->file, file);
+	return id->exists && io_same_file(&id->file, file);
 }
 
 bool target_id_same(const struct target_id *a, const struct target_id *b)
 {
 	if (!a->known || !b->known)
 		return false;
-	return (strcmp(a->name, b->name) == 0 && same_inode(&a->folder, &b->folder)) ||
+	return (strcmp(a->name, b->name) == 0 && io_same_file(&a->folder, &b->folder)) ||
 	       (b->exists && target_is_file(a, &b->file));
 }
 
