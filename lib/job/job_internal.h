@@ -265,7 +265,6 @@ void job_inquiry_answered(struct job *);
 /* A signal has come, or this rank has failed: do not wait for an answer. */
 void job_stop_inquiry(struct job *);
 void job_release_inquiry(struct job *);
-/* Send DONE. */
 void job_send_done(struct job *);
 
 /* Read signals on the loop from now on. */
