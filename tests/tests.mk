@@ -94,9 +94,12 @@ tidy: compdb
 	@git ls-files 'algorithms/*.c' 'cmd/*.c' 'completions/*.c' 'lib/*.c' | xargs -P $(shell nproc) -n 4 clang-tidy --quiet >$(BUILD)/tidy.log 2>&1; \
 		rc=$$?; grep -vE '^[0-9]+ warnings? ' $(BUILD)/tidy.log; exit $$rc
 
+# Make what follows on all processors, unless -j says otherwise.
+BUILD_IT = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+
 demo:
 	@tests/setup.sh demo
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
+	@+$(BUILD_IT) all
 	@COLLCTL=$(BUILD)/collctl tests/demo.sh
 
 check: deps-test
@@ -119,7 +122,7 @@ SEED ?= 1
 JOBS ?= 1000
 COLLCTL ?= $(BUILD)/collctl
 check-faults: deps-test
-	@+$(if $(filter $(BUILD)/collctl,$(COLLCTL)),$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all)
+	@+$(if $(filter $(BUILD)/collctl,$(COLLCTL)),$(BUILD_IT) all)
 	@COLLCTL=$(abspath $(COLLCTL)) tests/fault/jobs.sh --seed $(SEED) --jobs $(JOBS) $(if $(OF),--of $(OF))
 
 # The same of the simulation; one job runs in one process, for a debugger. TRACE=1 prints all that happens. INSIDERS=n: in n of
@@ -127,56 +130,40 @@ check-faults: deps-test
 check-sim: sim
 	@$(BUILD)/sim/sim --seed $(SEED) --jobs $(JOBS) --workers $(shell nproc) $(if $(INSIDERS),--insiders $(INSIDERS)) $(if $(filter 1,$(TRACE)),--trace)
 
+BENCH = COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench
 bench: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/bench.py
+	@+$(BUILD_IT) all
+	@$(BENCH)/bench.py
 
-bench-memory: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/memory.py
-
-bench-predict: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/predict.py
-
-bench-auto: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/auto.py
+bench-memory bench-predict bench-auto bench-reach bench-hosts: bench-%: deps-bench
+	@+$(BUILD_IT) all
+	@$(BENCH)/$*.py
 
 # A device of the stand-in copies 100 MB a second in each direction: that is the longest part.
 bench-device: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all standin
-	@COLLCTL=$(BUILD)/collctl COLLCTL_STANDIN_RATE=100000000 PATH="/usr/bin:$$PATH" python3 tests/bench/gpu.py \
-		--plugin $(STANDIN) --only overlap --mib 64
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/device_ratio.py --plugin $(STANDIN)
-
-bench-reach: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/reach.py
-
-bench-hosts: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/hosts.py
+	@+$(BUILD_IT) all standin
+	@COLLCTL_STANDIN_RATE=100000000 $(BENCH)/gpu.py --plugin $(STANDIN) --only overlap --mib 64
+	@$(BENCH)/device_ratio.py --plugin $(STANDIN)
 
 bench-networks: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all $(BUILD)/bench/delay_line
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/networks.py
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/far.py
+	@+$(BUILD_IT) all $(BUILD)/bench/delay_line
+	@$(BENCH)/networks.py
+	@$(BENCH)/far.py
 
 bench-fanout: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all $(BUILD)/bench/delta_bench
-	@COLLCTL=$(BUILD)/collctl DELTA_BENCH=$(abspath $(BUILD)/bench/delta_bench) PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/fanout.py
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:/usr/sbin:$$PATH" python3 tests/bench/clones.py
+	@+$(BUILD_IT) all $(BUILD)/bench/delta_bench
+	@DELTA_BENCH=$(abspath $(BUILD)/bench/delta_bench) $(BENCH)/fanout.py
+	@$(BENCH)/clones.py
 
 bench-checkpoint: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" sh -c 'python3 tests/bench/checkpoint.py && python3 tests/bench/formats.py'
+	@+$(BUILD_IT) all
+	@$(BENCH)/checkpoint.py
+	@$(BENCH)/formats.py
 
 bench-progress:
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) all
-	@COLLCTL=$(BUILD)/collctl PATH="/usr/bin:$$PATH" python3 tests/bench/progress.py
+	@+$(BUILD_IT) all
+	@$(BENCH)/progress.py
 
 bench-delta: deps-bench
-	@+$(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc)) $(BUILD)/bench/delta_bench
-	@DELTA_BENCH=$(BUILD)/bench/delta_bench PATH="/usr/bin:$$PATH" python3 tests/bench/delta.py \
-		$(if $(WIDTH),--width $(WIDTH)) $(if $(OLD),'$(OLD)' '$(NEW)')
+	@+$(BUILD_IT) $(BUILD)/bench/delta_bench
+	@DELTA_BENCH=$(BUILD)/bench/delta_bench $(BENCH)/delta.py $(if $(WIDTH),--width $(WIDTH)) $(if $(OLD),'$(OLD)' '$(NEW)')
