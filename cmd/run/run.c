@@ -475,7 +475,7 @@ static int prepare(struct run *r, struct err *err)
 	r->ranks = err_calloc((size_t)r->size, sizeof *r->ranks, "the table of ranks", err);
 	/* The ranks of a program may work in different folders and fail for different reasons:
 	 * messages are equivalent only if they name the rank. */
-	r->echoes.mark = r->program ? "collctl: rank " : "collctl: ";
+	r->echoes.mark = r->program ? "collctl: rank" : "collctl: ";
 	r->echoes.ranks = r->size;
 	if (!r->ranks)
 		return -1;

@@ -409,20 +409,46 @@ struct missing {
 	int shown;   /* ranks that were missing in the last; 0: there is none */
 };
 
+static bool is_missing(const struct greeting *g)
+{
+	return !g->done;
+}
+
+static bool has_failed(const struct greeting *g)
+{
+	return g->failed;
+}
+
+static bool lacks_folder(const struct greeting *g)
+{
+	return g->folder;
+}
+
+/* Is rank @i the first of its host that is so? A list may name a host in several places. */
+static bool is_first(const struct run *r, const struct greeting *greetings, int i,
+                     bool (*is)(const struct greeting *))
+{
+	if (!is(&greetings[i]))
+		return false;
+	for (int k = 0; k < i; k++)
+		if (is(&greetings[k]) && strcmp(r->ranks[k].host, r->ranks[i].host) == 0)
+			return false;
+	return true;
+}
+
 static void show_missing(const struct run *r, const struct greeting *greetings, int missing)
 {
 	char text[BAR_MAX];
-	const char *last = "";
+	const char *comma = "";
 	size_t at = (size_t)snprintf(text, sizeof text,
 	                             "run  %d of %d ranks started, missing: ", r->size - missing,
 	                             r->size);
 	for (int i = 0; i < r->size && at < sizeof text; i++) {
-		const char *host = r->ranks[i].host;
-		if (greetings[i].done || strcmp(host, last) == 0)
+		if (!is_first(r, greetings, i, is_missing))
 			continue;
-		at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", *last ? ", " : "",
-		                       host);
-		last = host;
+		at += (size_t)snprintf(text + at, sizeof text - at, "%s%s", comma,
+		                       r->ranks[i].host);
+		comma = ", ";
 	}
 	bar_draw(text);
 }
@@ -509,18 +535,17 @@ static void failed_text(const struct run *r, const struct greeting *greetings, c
 		snprintf(text, cap, "%.255s", host);
 }
 
-/* Find the first rank from @i on that has failed, on another host than @*last, and set that.
+/* Find the first rank from @i on that has failed, and is the first of its host that has.
  * @line[cap]: which host, and why. -1: there is none. */
-static int find_failed(const struct run *r, struct greeting *greetings, int i, const char **last,
-                       char *line, size_t cap)
+static int find_failed(const struct run *r, struct greeting *greetings, int i, char *line,
+                       size_t cap)
 {
 	char who[320], why[400];
-	while (i < r->size && (!greetings[i].failed || strcmp(r->ranks[i].host, *last) == 0))
+	while (i < r->size && !is_first(r, greetings, i, has_failed))
 		i++;
 	if (i == r->size)
 		return -1;
-	*last = r->ranks[i].host;
-	failed_text(r, greetings, *last, who, sizeof who);
+	failed_text(r, greetings, r->ranks[i].host, who, sizeof who);
 	snprintf(line, cap, "%s: %s", who,
 	         text_escape(why, sizeof why, last_line(greetings[i].text)));
 	return i;
@@ -529,12 +554,11 @@ static int find_failed(const struct run *r, struct greeting *greetings, int i, c
 /* One message for each host that has failed: the first is *err, the others are printed. */
 static int report_failures(const struct run *r, struct greeting *greetings, struct err *err)
 {
-	const char *last = "";
 	char line[FAILED_TEXT];
-	for (int i = 0; (i = find_failed(r, greetings, i, &last, line, sizeof line)) >= 0; i++) {
+	for (int i = 0; (i = find_failed(r, greetings, i, line, sizeof line)) >= 0; i++) {
 		struct err e = ERR_INIT, *to = err->code ? &e : err;
 		err_set(to, ERR_RENDEZVOUS, "%s", line);
-		to->subject = (int)strnlen(last, 255);
+		to->subject = (int)strnlen(r->ranks[i].host, 255);
 		if (e.code)
 			report(&e, -1);
 	}
@@ -546,11 +570,10 @@ static int report_failures(const struct run *r, struct greeting *greetings, stru
 /* Tell the ranks which hosts are left out, and why: a line for each host. */
 static int tell_absent(const struct run *r, struct greeting *greetings, struct err *err)
 {
-	const char *last = "";
 	char line[FAILED_TEXT];
 	struct buf text;
 	buf_init(&text, REMOTE_JOB_MAX / 2);
-	for (int i = 0; (i = find_failed(r, greetings, i, &last, line, sizeof line)) >= 0; i++) {
+	for (int i = 0; (i = find_failed(r, greetings, i, line, sizeof line)) >= 0; i++) {
 		buf_put(&text, line, strlen(line));
 		buf_put_u8(&text, '\n');
 	}
@@ -603,7 +626,6 @@ static int take_hellos(struct run *r, struct greeting *greetings, struct err *er
 static int report_folder(const struct run *r, const struct greeting *greetings, const char *folder,
                          const char *has, struct err *err)
 {
-	const char *last = "";
 	char also[ADDR_TEXT + 128] = "";
 	if (has)
 		snprintf(also, sizeof also,
@@ -613,9 +635,8 @@ static int report_folder(const struct run *r, const struct greeting *greetings, 
 	for (int i = 0; i < r->size; i++) {
 		struct err e = ERR_INIT;
 		const char *host = r->ranks[i].host;
-		if (!greetings[i].folder || strcmp(host, last) == 0)
+		if (!is_first(r, greetings, i, lacks_folder))
 			continue;
-		last = host;
 		err_set(err->code ? &e : err, ERR_OUTPUT, "%s: %s%s: %s%s", host,
 		        r->o->chdir ? "--chdir " : "", folder, strerror(greetings[i].folder), also);
 		if (e.code)

@@ -19,7 +19,7 @@ int report(const struct err *e, int rank)
 	char text[4 * sizeof e->text], host[4 * sizeof e->host], mark[32];
 
 	text_escape(text, sizeof text, e->text);
-	rank = err_blames(e, rank);
+	rank = err_names_ranks(e) ? -1 : err_blames(e, rank);
 	snprintf(mark, sizeof mark, "%s%scollctl:%s", bar_erasure(),
 	         terminal_begin(STDERR_FILENO, TERMINAL_ERROR),
 	         terminal_end(STDERR_FILENO, TERMINAL_ERROR));

@@ -13,8 +13,8 @@
 #include "lib/base/err.h"
 
 /* Print "collctl: [rank N[ (host)]: ]text" to stderr, its first word in colour, and return the exit
- * code of @e. The rank is the culprit if @e names one, else @rank, this process's rank (-1: none).
- */
+ * code of @e. The rank is the culprit if @e names one, else @rank, this process's rank (-1: none);
+ * a text that begins with several ranks has none before it. */
 int report(const struct err *e, int rank);
 
 /* Print a note, which is not a failure, in the same form. The caller checks --quiet. */

@@ -67,6 +67,13 @@ __attribute__((format(printf, 4, 0))) static int fill(struct err *e, int code, i
 	return -1;
 }
 
+bool err_names_ranks(const struct err *e)
+{
+	static const char begin[] = "ranks ";
+	const size_t len = sizeof begin - 1;
+	return strncmp(e->text, begin, len) == 0 && e->text[len] >= '0' && e->text[len] <= '9';
+}
+
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
 	va_list ap;

@@ -10,6 +10,7 @@
 #ifndef COLLCTL_BASE_ERR_H
 #define COLLCTL_BASE_ERR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum err_code {
@@ -59,6 +60,10 @@ static inline int err_blames(const struct err *e, int rank)
 {
 	return e->rank >= 0 ? e->rank : rank;
 }
+
+/* Does the text begin with several ranks, "ranks 1-3 did not join"? Then nobody else is to be named
+ * before it. */
+bool err_names_ranks(const struct err *);
 
 /* Fill @e with @why, if it is not filled yet, and return -1. */
 int err_pass(struct err *e, const struct err *why);

@@ -71,6 +71,12 @@ liar() {
 	done
 }
 
+@test "a host that a list names in several places is named once, and what it says is printed once" {
+	liar <<<'echo no room >&2; exit 3'
+	run -5 --separate-stderr over lie liar,honest,liar,other,liar -- barrier
+	assert_equal "$(sort <<<"$stderr")" $'collctl: liar: no room\ncollctl: other: no room'
+}
+
 # takes_job TEXT CODE: the host liar, as it is, gets the job and then lies
 takes_job() {
 	run "-$2" --separate-stderr over lie liar,honest -- barrier --join-timeout 3s

@@ -65,6 +65,23 @@ TEST(an_error_passed_on)
 	assert_int_equal(err_pass(NULL, &why), -1);
 }
 
+TEST(several_ranks_that_are_named)
+{
+	static const struct {
+		const char *text;
+		bool named;
+	} cases[] = {{"ranks 1-3 did not join", true},
+	             {"ranks may have committed", false},
+	             {"ranks ", false},
+	             {"rank 1 did not join", false},
+	             {"", false}};
+	for (size_t i = 0; i < LENGTH(cases); i++) {
+		struct err e = ERR_INIT;
+		err_rank(&e, ERR_RENDEZVOUS, 1, "%s", cases[i].text);
+		assert_int_equal(err_names_ranks(&e), cases[i].named);
+	}
+}
+
 TEST(a_text_that_is_too_long_keeps_its_end)
 {
 	struct err e = {0};
