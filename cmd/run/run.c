@@ -103,6 +103,22 @@ static int check_stdout(const struct coll_request *q, enum coll_kind kind, int s
 	return 0;
 }
 
+/* Do the words fit the ranks that are started, of which each gets its number? Others may be started
+ * elsewhere only if there is a place where all meet. */
+static int check_numbers(const struct run *r, const struct job_settings *s, struct err *err)
+{
+	if (s->rank >= 0 && r->size > 1)
+		return err_set(err, ERR_USAGE,
+		               "--rank %d: run gives each of its %d ranks a number: remove it",
+		               s->rank, r->size);
+	if (s->size && s->size != r->size && !s->min_ranks && !s->rendezvous && !s->hostfile)
+		return err_set(
+		        err, ERR_USAGE,
+		        "--size %d: run starts %d rank%s, and nobody starts others: remove it",
+		        s->size, r->size, r->size == 1 ? "" : "s");
+	return 0;
+}
+
 /* Parse the words like each rank, but without the environment, which differs there. Returns the
  * command to explain or run; NULL: the whole program, or an error. */
 static const struct command *parse_collective(struct options *o, const struct run *r, int argc,
@@ -114,6 +130,7 @@ static const struct command *parse_collective(struct options *o, const struct ru
 	enum coll_kind kind;
 	argc--;
 	if (cmd && !o->help && options_parse_words(cmd, o, &argc, argv + 1, err) == 0 && !o->help &&
+	    (cmd->job == NO_JOB || check_numbers(r, &o->request.settings, err) == 0) &&
 	    coll_by_name(cmd->name, &kind) == 0 &&
 	    request_check_ranks(kind, o->request.root, o->request.steps, r->size, err) == 0 &&
 	    request_check_fewest(&o->request.settings, r->size, false, err) == 0)

@@ -47,6 +47,17 @@ until_gone() {
 	collctl run -n 2 barrier
 }
 
+@test "a COMMAND with another number of ranks, or with a rank's number, is refused before anything starts" {
+	run -2 collctl run -n 2 -- barrier -n 3
+	assert_output 'collctl: --size 3: run starts 2 ranks, and nobody starts others: remove it'
+	run -2 collctl run -n 2 -- barrier -r 0
+	assert_output 'collctl: --rank 0: run gives each of its 2 ranks a number: remove it'
+	run -2 collctl run -n 2 -- bench barrier --rank=1
+	collctl run -n 2 -- barrier -n 2 -r auto
+	collctl run -n 1 -- barrier -n 1 -r 0
+	collctl run -n 2 -- barrier -n 3 --min-ranks 2 --grace 10ms
+}
+
 # bats test_tags=smoke
 @test "a collective needs no store, in each of its spellings" {
 	collctl run -n 2 barrier
