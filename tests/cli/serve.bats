@@ -174,6 +174,12 @@ index() {
 	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --tls-cert cert --tls-key nowhere
 	[[ $stderr == *nowhere* ]]
 	run -6 collctl serve --listen 127.0.0.1:0 --tls-cert key --tls-key cert
+	assert_output 'collctl: key: no certificate in it (PEM)'
+	(umask 077 && echo x >nokey)
+	run -6 collctl serve --listen 127.0.0.1:0 --tls-cert cert --tls-key nokey
+	assert_output 'collctl: nokey: no private key in it (PEM)'
+	run -6 collctl serve --listen 127.0.0.1:0 --tls-cert /dev/null --tls-key key
+	assert_output 'collctl: /dev/null: no certificate in it (PEM)'
 	chmod 640 key
 	run -6 --separate-stderr collctl serve --listen 127.0.0.1:0 --tls-cert cert --tls-key key
 	[[ $stderr == *'key: mode 0640'*'chmod 600 key'* ]] || fail "$stderr"

@@ -407,7 +407,7 @@ SERVER_TEST(test_https)
 	err_clear(&e);
 	assert_null(store_server_start(
 	        &(struct store_server_conf){.tls_cert = key, .tls_key = cert}, &e));
-	assert_says(&e, ERR_AUTH, "HTTPS");
+	assert_says(&e, ERR_AUTH, "key: no certificate in it (PEM)");
 	err_clear(&e);
 
 	start(&(struct store_server_conf){.tls_cert = cert, .tls_key = key});

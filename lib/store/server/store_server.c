@@ -275,6 +275,15 @@ static ssize_t read_public(const char *path, char *text, size_t cap, struct err 
 	return n;
 }
 
+/* libmicrohttpd does not say which file is wrong. */
+static int check_pem(const char *path, const char *text, bool key, struct err *err)
+{
+	if (strstr(text, key ? "PRIVATE KEY-----" : "CERTIFICATE-----"))
+		return 0;
+	return err_set(err, ERR_AUTH, "%s: no %s in it (PEM)", path,
+	               key ? "private key" : "certificate");
+}
+
 /* A certificate, or with @key a private key, whose file must be private. */
 static char *read_pem(const char *path, bool key, struct err *err)
 {
@@ -286,10 +295,11 @@ static char *read_pem(const char *path, bool key, struct err *err)
 	                : read_public(path, text, PEM_MAX, err);
 	if (n >= 0 && (size_t)n < PEM_MAX) {
 		text[n] = '\0';
-		return text;
-	}
-	if (n >= 0)
+		if (check_pem(path, text, key, err) == 0)
+			return text;
+	} else if (n >= 0) {
 		err_set(err, ERR_AUTH, "%s: too long for a certificate or key", path);
+	}
 	wipe(text, PEM_MAX);
 	free(text);
 	return NULL;
