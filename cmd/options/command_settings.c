@@ -74,14 +74,12 @@ const struct setting command_settings[] = {
             "copy this program to the hosts, and remove it after the job"),
         OPT(RUN, "chdir", 0, "DIR", STRING, chdir, FOR_RUN,
             "with -H, the folder in which the ranks work on every host (default: the folder of "
-            "the same name as here, if all hosts have it)",
-            .once = true),
+            "the same name as here, if all hosts have it)"),
         OPT(RUN, "dry-run", 0, NULL, FLAG, dry_run, FOR_RUN,
             "print what would be started on which host"),
         OPT(STORE, "listen", 0, "ADDR:PORT", STRING, request.settings.addresses.listen, FOR_SERVE,
             "address on which to accept requests (default: 127.0.0.1:8500); port 0 takes any free "
-            "port",
-            .once = true),
+            "port"),
         OPT(STORE, "once", 0, NULL, FLAG, once, FOR_SERVE,
             "exit after the first job has deleted its record"),
         OPT(STORE, "port-file", 0, "FILE", STRING, port_file, FOR_SERVE,

@@ -1107,13 +1107,19 @@ OPTIONS_TEST(an_empty_value_is_an_error)
 }
 
 /* Names and other texts of which a job has one, so that the last value counts, as collctl(1) says.
- * A new option is in this list, or once: files that are written, addresses and inputs are. */
+ * A new option is in this list, or once: files that are written, and inputs, are. */
 static bool last_text_counts(const struct setting *s)
 {
 	static const char *const names[] = {
-	        "congestion",  "job",     "name",       "remote-path",
-	        "secret-file", "ssh",     "store-key",  "store-cert",
-	        "tls-cert",    "tls-key", "token-file", "store-token-file",
+	        "advertise",  "chdir",
+	        "congestion", "iface",
+	        "job",        "listen",
+	        "name",       "remote-path",
+	        "rendezvous", "secret-file",
+	        "ssh",        "store-cert",
+	        "store-key",  "store-token-file",
+	        "tls-cert",   "tls-key",
+	        "token-file",
 	};
 
 	for (size_t i = 0; i < LENGTH(names); i++)

@@ -210,8 +210,7 @@ S(JOB, "rank", 'r', "N|auto", RANK, settings.rank, FOR_JOIN,
   .max = JOB_MAX_SIZE - 1)
 S(JOB, "rendezvous", 'R', "URL", STRING, settings.rendezvous, FOR_JOIN,
   "URL of the store where the ranks meet: http(s)://..., consul+http(s)://... or "
-  "etcd+http(s)://...; that of etcd may have several hosts, separated by commas",
-  .once = true)
+  "etcd+http(s)://...; that of etcd may have several hosts, separated by commas")
 S(JOB, "hostfile", 'H', "FILE|HOST,...", STRING, settings.hostfile, FOR_JOIN,
   "hosts of the ranks in rank order: a list, or a file with one host on each line; if a file of "
   "this name exists, it is read",
@@ -254,15 +253,14 @@ S(SECURITY, "store-key", 0, "FILE", STRING, settings.store_key, FOR_JOIN,
 S(SECURITY, "insecure", 0, NULL, FLAG, settings.insecure, FOR_JOIN,
   "use plain TCP without encryption and authentication; all ranks must give this option")
 S(ADDRESSES, "listen", 0, "ADDR[:PORT]", STRING, settings.addresses.listen, FOR_JOIN | FOR_INVITE,
-  "address on which to accept connections", .once = true)
+  "address on which to accept connections")
 S(ADDRESSES, "advertise", 0, "ADDR[:PORT]", STRING, settings.addresses.advertise,
-  FOR_JOIN | FOR_INVITE, "address at which other ranks reach this one", .once = true)
+  FOR_JOIN | FOR_INVITE, "address at which other ranks reach this one")
 S(ADDRESSES, "port-range", 0, "A-B", PORTS, settings.addresses.port_lo, FOR_JOIN,
   "accept connections on a port of this range", .min = 1, .max = 65535,
   .other = AT(settings.addresses.port_hi))
 S(ADDRESSES, "iface", 0, "NAME|CIDR", STRING, settings.addresses.iface, FOR_JOIN,
-  "accept connections on the address of this interface, or on the address in this network",
-  .once = true)
+  "accept connections on the address of this interface, or on the address in this network")
 S(LIMITS, "join-timeout", 0, "DURATION", DURATION, settings.join_timeout, FOR_JOIN,
   "fail if the other ranks have not joined after this time", .def = "2m", .min = NS_PER_MS,
   .max = INT64_MAX)
