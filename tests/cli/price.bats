@@ -299,8 +299,8 @@ refused() {
 
 @test "a tuning file that can't be read names the file and the key" {
 	run -3 --separate-stderr collctl plan allreduce -n 4 --tuning nowhere.json
-	[[ $stderr == *'nowhere.json: No such file'* ]]
-	refused 'line 2: ' '{"version": 1,'
+	[[ $stderr == *'nowhere.json: cannot open: No such file'* ]]
+	refused 'is not a tuning file: line 2: ' '{"version": 1,'
 	refused 'not a tuning file' '[]'
 	refused 'version is not 1' '{}'
 	refused 'version is not 1' '{"version": 2}'
