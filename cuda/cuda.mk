@@ -31,9 +31,11 @@ CUDA_LACKS = $(NVCC) needs $(CUDA_CXX)
 endif
 
 .PHONY: cuda-deps cuda-tools cuda-missing gpu-tests check-gpu bench-gpu gpu-first-run
-# PyPI has no nvcc of CUDA 12: nvidia-cuda-nvcc-cu12 contains its assembler alone.
+# Of that compiler nvidia-cuda-nvcc-cu12 (12.9.86) contains ptxas and libnvvm.so alone.
+CUDA_NO_12 = CUDA 12 cannot be installed from PyPI: nvidia-cuda-nvcc-cu12 lacks nvcc, cudafe++, cicc and fatbinary. Install it \
+	from NVIDIA, or on Debian 13 nvidia-cuda-toolkit (12.4, in non-free), and name its nvcc: make NVCC=/usr/bin/nvcc
 cuda-deps:
-	$(if $(filter 12%,$(CUDA)),@echo 'PyPI has the compiler of CUDA 13 alone; Debian 13 has that of 12.4 (apt install nvidia-cuda-toolkit); NVCC= names one'; exit 1)
+	$(if $(filter 12%,$(CUDA)),@echo '$(CUDA_NO_12)'; exit 1)
 	@$(PYTHON) -m pip --version >/dev/null || { echo '$(PYTHON) has no pip (apt install python3-pip); PYTHON= names another'; exit 1; }
 	@mkdir -p $(BUILD)
 	$(CUDA_PIP) $(CUDA_TOOLKIT) $(CUDA_WHEELS) $(CUDA_TOOLS)
