@@ -114,20 +114,32 @@ static uint64_t between(uint64_t least, uint64_t n, uint64_t most)
 	return n < least ? least : n < most ? n : most;
 }
 
-/* The memory through which data on devices that it does not access come. */
 static cudaError_t make_stage(struct device *device)
 {
 	const struct gpu *gpu = device->gpu;
 
 	GPU_TRY(cudaSetDevice(device->ordinal));
-	if (device->index == 0)
+	if (device->index == 0 && !device->stage)
 		GPU_TRY(cudaMalloc(&device->stage, gpu->stage_bytes));
 	for (int i = 0; i < BOUNCE; i++) {
-		GPU_TRY(cudaHostAlloc(&device->bounce[i], gpu->bounce_bytes,
-		                      cudaHostAllocPortable));
-		GPU_TRY(cudaEventCreateWithFlags(&device->emptied[i], cudaEventDisableTiming));
+		if (!device->bounce[i])
+			GPU_TRY(cudaHostAlloc(&device->bounce[i], gpu->bounce_bytes,
+			                      cudaHostAllocPortable));
+		if (!device->emptied[i])
+			GPU_TRY(cudaEventCreateWithFlags(&device->emptied[i],
+			                                 cudaEventDisableTiming));
 	}
 	return cudaSuccess;
+}
+
+cudaError_t gpu_make_stage(struct device *device)
+{
+	if (device->emptied[BOUNCE - 1]) /* the last that is made */
+		return cudaSuccess;
+	pthread_mutex_lock(&device->gpu->launching);
+	const cudaError_t error = make_stage(device);
+	pthread_mutex_unlock(&device->gpu->launching);
+	return error;
 }
 
 static cudaError_t examine(struct device *device, int *major, int *minor)
@@ -315,8 +327,11 @@ static int open_paths(struct gpu *gpu, const int *ordinals, char *why, size_t ca
 		                lost ? "data between the devices' memories are lost: the system's "
 		                       "IOMMU may be the cause"
 		                     : "the devices cannot access each other's memory");
-	for (int i = 0; i < gpu->ndevices && !gpu->peers; i++) {
-		const cudaError_t error = make_stage(&gpu->devices[i]);
+	/* What NCCL cannot add needs it, and windows will leave no memory. Without NCCL the caller
+	 * has no inputs on devices that the first does not access. */
+	const bool staged = gpu->asked == GPU_PATH_NCCL && !gpu->peers;
+	for (int i = 0; i < gpu->ndevices && staged; i++) {
+		const cudaError_t error = gpu_make_stage(&gpu->devices[i]);
 		if (error != cudaSuccess)
 			return gpu_fail(why, cap, error,
 			                "%zu bytes on GPU %d for inputs on other GPUs",
@@ -425,8 +440,12 @@ static int node(struct gpu *gpu)
 
 static uint64_t pinned(struct gpu *gpu)
 {
-	const bool staged = gpu->ndevices > 1 && !gpu->peers;
-	return staged ? (uint64_t)gpu->ndevices * BOUNCE * gpu->bounce_bytes : 0;
+	uint64_t bytes = 0;
+
+	for (int d = 0; d < gpu->ndevices; d++)
+		for (int i = 0; i < BOUNCE; i++)
+			bytes += gpu->devices[d].bounce[i] ? gpu->bounce_bytes : 0;
+	return bytes;
 }
 
 /* ---- memory ---- */

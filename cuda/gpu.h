@@ -77,8 +77,8 @@ struct device {
 	struct lane lanes[LANES];
 	const void **table; /* in its memory: addresses of a fold's inputs */
 
-	/* Without access to the memory of other devices, data come through pieces of host memory.
-	 */
+	/* Without access to the memory of other devices, data come through pieces of host memory
+	 * (gpu_make_stage). */
 	void *stage; /* of device 0, which folds inputs on others */
 	void *bounce[BOUNCE];
 	cudaEvent_t emptied[BOUNCE]; /* recorded here when the piece may be written again */
@@ -145,6 +145,10 @@ void gpu_condition(pthread_cond_t *);
 bool gpu_thread(pthread_t *, void *(*fn)(void *), void *arg);
 /* The time @ns from now. */
 struct timespec gpu_until(int64_t ns);
+
+/* Make the memory through which data on devices that it does not access come, unless it is there.
+ * The device is the current one then. */
+cudaError_t gpu_make_stage(struct device *);
 
 /* ---- cuda/lanes.cu ---- */
 

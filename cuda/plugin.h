@@ -6,7 +6,8 @@
  * A plug-in exports one symbol, `const struct gpu_plugin collctl_gpu_plugin`. The struct begins
  * with its own size and version and only grows at its end.
  *
- * Calls with one struct gpu come from one thread at a time; submit, event_fd and next do not block.
+ * Calls with one struct gpu come from one thread at a time; event_fd and next do not block, nor
+ * does submit, but for the first task that needs memory of a device that its own does not access.
  * Several may be open for the same devices, but not by GPU_PATH_NCCL, and each may be called by
  * another thread: it has its own streams and events, and uses only memory that it has allocated or
  * registered. A function that can fail writes a sentence without a full stop into @why (at most

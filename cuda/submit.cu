@@ -16,6 +16,7 @@ static cudaError_t fetch(struct device *to, cudaStream_t stream, void *dst, stru
 {
 	const cudaStream_t source = from->lanes[LANE_TO_HOST_2].stream;
 
+	GPU_TRY(gpu_make_stage(to));
 	to->gpu->fetches = true;
 	for (uint64_t done = 0; done < bytes;) {
 		const unsigned piece = to->next_piece++ % BOUNCE;
@@ -160,6 +161,7 @@ static cudaError_t fold_staged(struct device *device, cudaStream_t stream,
 	const uint64_t most = (share - VECTOR) / size;
 	const void *inputs[FOLD_DIRECT + TABLE];
 
+	GPU_TRY(gpu_make_stage(device));
 	for (uint64_t pos = 0; pos < t->n; pos += most) {
 		const uint64_t n = t->n - pos < most ? t->n - pos : most;
 		char *dst = (char *)t->dst + pos * size;

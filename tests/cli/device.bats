@@ -141,7 +141,7 @@ setup() {
 	local json
 	make_shards 2 f32 300000
 	both 2 allreduce --memory 300K 'in.{rank}.npy'
-	COLLCTL_STANDIN_MEMORY=2329920 both 2 allreduce 'in.{rank}.npy' # 200,000 more than the plug-in's own
+	COLLCTL_STANDIN_MEMORY=232768 both 2 allreduce 'in.{rank}.npy' # 200,000 more than the plug-in's own
 	both 2 alltoall --device-memory 100K --streams 2 'in.{rank}.npy'
 	json=$(collctl run -n 2 -- allreduce --no-sync --device cuda:0,1 --device-memory 256K --json 'in.{rank}.npy' \
 		-o 'o.{rank}.npy' | jq -cs '.[0] | [.windows > 8, .device.memory, .device.local]')
@@ -222,8 +222,8 @@ device_rates() {
 
 @test "bench measures devices for the tuning file: each rank its own, the slowest counts" {
 	local before rate=20000000
-	# The buffers fit the memory, beside 33,587,200 bytes of the plug-in: a copy of 2 MiB takes a tenth of a second.
-	export COLLCTL_STANDIN_MEMORY=41587200
+	# The buffers fit the memory: a copy of 2 MiB takes a tenth of a second.
+	export COLLCTL_STANDIN_MEMORY=8000000
 	bench_rates cpu cpu
 	jq -e '.rates | [.device_start, .device_copy, .device_fold] == [1e-5, 4e-11, 1e-12]' tuning # built in
 	COLLCTL_STANDIN_RATE=$rate bench_rates cpu cuda:0,1
