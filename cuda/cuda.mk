@@ -93,8 +93,8 @@ $(BUILD)/collctl-cuda.so: $(CUDA_OBJECTS)
 
 # ---- tests ----
 
-# conflicts: the stand-in ends a program that breaks the plug-in's contract.
-$(BUILD)/gpu/conflicts: $(BUILD)/tests/gpu/conflicts.o
+# standin: the stand-in ends a program that breaks the plug-in's contract.
+$(BUILD)/gpu/standin: $(BUILD)/tests/gpu/standin.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(ALL_LDLIBS)
 # check: the plug-in on a GPU. check-elements: the kernels' code, compiled for the CPU.
@@ -109,7 +109,7 @@ $(BUILD)/gpu/check_elements: $(BUILD)/tests/gpu/check_elements.o $(BUILD)/tests/
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(ARCHIVES) $(ALL_LDLIBS)
 
-gpu-tests: $(BUILD)/gpu/check $(BUILD)/gpu/bench $(BUILD)/gpu/conflicts $(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
+gpu-tests: $(BUILD)/gpu/check $(BUILD)/gpu/bench $(BUILD)/gpu/standin $(if $(CUDA_LACKS),,$(BUILD)/gpu/check_elements)
 # What needs a GPU says in a line that there is none, and ends with 77.
 check-gpu: all gpu-tests $(filter $(STANDIN),$(CUDA_PLUGIN))
 	$(if $(CUDA_LACKS),,-@$(MAKE) -s cuda-tools)

@@ -255,7 +255,7 @@ check_install() {
 # The plug-in's code over devices of host memory: one, and two with and without access to each other.
 check_standin() {
 	local peers
-	build/gpu/conflicts build/collctl-standin.so || return
+	build/gpu/standin build/collctl-standin.so || return
 	for peers in 0 1; do
 		COLLCTL_STANDIN_DEVICES=2 COLLCTL_STANDIN_PEERS=$peers \
 			build/gpu/check build/collctl-standin.so $((${COLLCTL_LONG:-0} ? 1 : 13)) || return

@@ -66,7 +66,7 @@ struct operation {
 	size_t bytes;   /* that occupy the device's copies in @direction */
 	enum direction direction;
 
-	bool waits; /* for another stream */
+	bool waits; /* for another stream, or a kernel there */
 
 	/* Filled when it is queued. */
 	uint64_t serial;

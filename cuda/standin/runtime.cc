@@ -269,6 +269,7 @@ cudaError_t standin_launch(cudaStream_t stream, const std::vector<touch> &touche
 	o.work = [=](unsigned, unsigned) { work(); };
 	o.parts = 1;
 	o.does = std::make_shared<deed>();
+	o.waits = true;
 	o.does->what = "a kernel of NCCL";
 	o.does->touches = touches;
 	o.is_kernel = true;

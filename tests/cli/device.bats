@@ -356,6 +356,17 @@ assert (np.abs(a.astype(np.float64) - b) <= 1e-6 * size).all() and (a != b).any(
 	done
 }
 
+@test "devices whose tasks are done in the call, as measurements have them" {
+	export COLLCTL_STANDIN_DIRECT=1 COLLCTL_STANDIN_DELAY=0 COLLCTL_STANDIN_PEERS DEVICES=cuda:0,1
+	make_shards 4 f32 60000 random
+	for COLLCTL_STANDIN_PEERS in 0 1; do
+		both 2 allreduce --memory 1M 'in.{rank}.npy' in.2.npy in.3.npy
+		both 2 alltoall --memory 300K --threads 2 'in.{rank}.npy'
+	done
+	use_nccl
+	both 2 allreduce --device-path nccl --op max 'in.{rank}.npy' in.2.npy in.3.npy # not NCCL's: through pinned memory
+}
+
 @test "without peer access, little memory: what the plug-in needs for itself is less" {
 	make_shards 4 f32 300000
 	DEVICES=cuda:0,1,2,3

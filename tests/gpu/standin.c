@@ -1,7 +1,8 @@
 /*
- * Does the stand-in end a program that breaks the contract of cuda/plugin.h? Each case runs in a
- * process of its own, which does what nothing orders; the stand-in must end it with a sentence that
- * names both, whether the devices are slow or not. Usage: conflicts PLUGIN.
+ * Does the stand-in end a program that breaks the contract of cuda/plugin.h, and do what its
+ * variables say? Each case runs in a process of its own. Where nothing orders what two tasks, or a
+ * task and the host, do to the same memory, it must end with a sentence that names both, whether
+ * the devices are slow or not. Usage: standin PLUGIN.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -13,6 +14,9 @@
 
 #define BYTES 4096
 #define HALF  (BYTES / 2)
+
+#define LATE   "COLLCTL_STANDIN_DELAY", "50,1"
+#define DIRECT "COLLCTL_STANDIN_DIRECT", "1"
 
 static struct {
 	const char *path;
@@ -153,27 +157,64 @@ static void read_result(void)
 		exit(1);
 }
 
+static void touch_device(void)
+{
+	g.a[0]++;
+}
+
+/* ---- COLLCTL_STANDIN_DIRECT ---- */
+
+/* What the device is given is done in the call, and its memory is open. */
+static void at_once(void)
+{
+	memset(g.host, 3, BYTES);
+	copy(g.a, g.host, BYTES);
+	if (g.a[0] != 3 || memcmp(g.a, g.a + 1, BYTES - 1) != 0)
+		exit(1);
+	await(1);
+	fold(g.b, g.a, BYTES);
+	if (memcmp(g.a, g.b, BYTES) != 0)
+		exit(1);
+	await(1);
+	memset(g.host, 0, BYTES);
+	copy(g.host, g.b, BYTES);
+	if (memcmp(g.host, g.b, BYTES) != 0)
+		exit(1);
+	await(1);
+}
+
 /* ---- the cases ---- */
 
 static const struct {
 	const char *name;
 	void (*run)(void);
-	const char *says; /* NULL: it is right */
-	const char *late; /* COLLCTL_STANDIN_DELAY */
+	const char *says;            /* NULL: it is right */
+	const char *setting, *value; /* NULL: none */
+	int signal;
 } cases[] = {
-        {"halves of memory", neighbours, NULL, "0"},
-        {"two copies read the same", both_read, NULL, "0"},
-        {"one after the other", in_order, NULL, "0"},
-        {"the same, delayed", in_order, NULL, "50,1"},
-        {"a fold reads what a copy writes", read_too_early, "; nothing orders them", "0"},
-        {"a copy writes what a fold reads", write_too_early, "; nothing orders them", "0"},
-        {"two copies write the same", write_twice, "; nothing orders them", "0"},
-        {"two copies by pinned memory", through_the_host, "; nothing orders them", "0"},
-        {"pinned memory is released", release_pinned, "; the host releases memory there", "0"},
-        {"a device's memory is released", release_device, "; the host releases memory there", "0"},
-        {"the host writes what a copy reads", change_source, "; the host changed them", "50,1"},
-        {"the host writes what a copy writes", change_result, "; the host changed them", "50,1"},
-        {"the host reads what a copy writes", read_result, NULL, "50,1"},
+        {"halves of memory", neighbours, NULL, NULL, NULL, 0},
+        {"two copies read the same", both_read, NULL, NULL, NULL, 0},
+        {"one after the other", in_order, NULL, NULL, NULL, 0},
+        {"the same, delayed", in_order, NULL, LATE, 0},
+        {"a fold reads what a copy writes", read_too_early, "; nothing orders them", NULL, NULL,
+         SIGABRT},
+        {"a copy writes what a fold reads", write_too_early, "; nothing orders them", NULL, NULL,
+         SIGABRT},
+        {"two copies write the same", write_twice, "; nothing orders them", NULL, NULL, SIGABRT},
+        {"the same, at once", write_twice, "; nothing orders them", DIRECT, SIGABRT},
+        {"two copies by pinned memory", through_the_host, "; nothing orders them", NULL, NULL,
+         SIGABRT},
+        {"pinned memory is released", release_pinned, "; the host releases memory there", NULL,
+         NULL, SIGABRT},
+        {"a device's memory is released", release_device, "; the host releases memory there", NULL,
+         NULL, SIGABRT},
+        {"the host writes what a copy reads", change_source, "; the host changed them", LATE,
+         SIGABRT},
+        {"the host writes what a copy writes", change_result, "; the host changed them", LATE,
+         SIGABRT},
+        {"the host reads what a copy writes", read_result, NULL, LATE, 0},
+        {"the host touches a device's memory", touch_device, "", NULL, NULL, SIGSEGV},
+        {"tasks are done at once", at_once, NULL, DIRECT, 0},
 };
 
 static void run_case(size_t i)
@@ -183,7 +224,9 @@ static void run_case(size_t i)
 	int devices;
 	bool stuck;
 
-	setenv("COLLCTL_STANDIN_DELAY", cases[i].late, 1);
+	unsetenv("COLLCTL_STANDIN_DELAY");
+	if (cases[i].setting)
+		setenv(cases[i].setting, cases[i].value, 1);
 	g.p = plugin_open(g.path, &devices);
 	g.gpu = g.p->open(list, 1, GPU_PATH_AUTO, &plugin_limits, &stuck, why, sizeof why);
 	g.host = g.gpu ? g.p->alloc_host(g.gpu, BYTES, why, sizeof why) : NULL;
@@ -230,15 +273,16 @@ int main(int argc, char **argv)
 	char said[1024];
 
 	if (argc != 2) {
-		fprintf(stderr, "usage: conflicts PLUGIN\n");
+		fprintf(stderr, "usage: standin PLUGIN\n");
 		return 2;
 	}
 	g.path = argv[1];
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
 		const int status = watch_case(i, said, sizeof said);
-		const bool ended = WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT;
-		const bool fine = cases[i].says ? ended && strstr(said, cases[i].says)
-		                                : status == 0 && !*said;
+		const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+		const bool fine = cases[i].says
+		                          ? signal == cases[i].signal && strstr(said, cases[i].says)
+		                          : status == 0 && !*said;
 		printf("%s %s: %s\n", fine ? "ok" : "FAILED", cases[i].name,
 		       *said ? said : "nothing is said");
 		g.bad += !fine;
