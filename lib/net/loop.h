@@ -46,7 +46,8 @@ struct loop {
 	struct epoll_event *batch; /* the events of this turn */
 	int batch_len;
 	int crowded;      /* consecutive turns whose batch was full */
-	int yields;       /* the most sched_yield() before it sleeps; 0: it sleeps at once */
+	int yields;       /* the most sched_yield() before it sleeps, fewer if other threads run
+	                     meanwhile; 0: it sleeps at once */
 	int home;         /* the processor to move to (loop_home); -1: none */
 	bool away;        /* it is to move at its next yield */
 	int64_t homed_at; /* the time of the last move */

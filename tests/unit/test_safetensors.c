@@ -180,6 +180,10 @@ TEST(test_metadata)
 	         "{\"a\":\"\",\"z\":\"1\"}"},
 	        {"{\"__metadata__\":{\"\\u00fc\\n\":\"\\\"\\\\\\/\\u0007\\u007f\"}}",
 	         "{\"\xc3\xbc\\n\":\"\\\"\\\\/\\u0007\x7f\"}"},
+	        {"{\"__metadata__\":{\"ab\\u0063\xc3\xbc"
+	         "de\":\"f\\\\g\xc3\xbc\"}}",
+	         "{\"abc\xc3\xbc"
+	         "de\":\"f\\\\g\xc3\xbc\"}"},
 	};
 	for (size_t i = 0; i < LENGTH(rows); i++) {
 		struct table table = {0};
