@@ -1,5 +1,5 @@
 /* Shared by run.c (the ranks' life, and ranks on this host), run_store.c (the store of programs),
- * run_end.c (the ranks' end) and run_ssh.c (ranks on other hosts). */
+ * run_end.c (the ranks' end), run_ssh.c and run_greet.c (ranks on other hosts). */
 #ifndef COLLCTL_CMD_RUN_RUN_INTERNAL_H
 #define COLLCTL_CMD_RUN_RUN_INTERNAL_H
 
@@ -122,8 +122,13 @@ void ssh_release(struct run *);
 void ssh_print(const struct run *);
 /* Exec ssh for a rank, in its process. @in: the pipe's end for its stdin. */
 _Noreturn void ssh_begin(const struct run *, int rank, int in);
-/* Wait until every host has answered, and send each rank its job. -1: hosts have failed; each has
- * been reported, and *err has the code. */
+/* The host of a rank, and the words that start ssh. */
+const struct hostfile_host *ssh_host(const struct run *, int rank);
+const char *ssh_words(const struct run *);
+/* Send to a rank's host. */
+void ssh_say(const struct rank *, const void *bytes, size_t n);
+/* run_greet.c: wait until every host has answered, and send each rank its job. -1: hosts have
+ * failed; each has been reported, and *err has the code. */
 int ssh_greet(struct run *, struct err *err);
 /* A lines_filter for stderr; @ctx is a struct link: removes and handles the host's messages. */
 size_t ssh_hear(void *ctx, char *bytes, size_t n);
