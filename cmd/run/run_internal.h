@@ -1,5 +1,6 @@
-/* Shared by run.c (the ranks' life, and ranks on this host), run_store.c (the store of programs),
- * run_end.c (the ranks' end), run_ssh.c and run_greet.c (ranks on other hosts). */
+/* Shared by run.c (the ranks' life, and ranks on this host), run_command.c (what they run),
+ * run_store.c (the store of programs), run_end.c (the ranks' end), run_ssh.c and run_greet.c (ranks
+ * on other hosts). */
 #ifndef COLLCTL_CMD_RUN_RUN_INTERNAL_H
 #define COLLCTL_CMD_RUN_RUN_INTERNAL_H
 
@@ -92,6 +93,15 @@ struct run {
 	struct err failure; /* the first one, as far as it is known */
 	int signal;         /* that ended run; 0: none */
 };
+
+/* Set r->argv, r->program and r->silence from run's options and operands, argv[1..argc). */
+void run_understand(struct run *, int argc, char **argv);
+/* Report errors and help of a collective once, instead of in every rank, and set what run has to
+ * know of it. -1: an error, 1: help, 0: neither. *@json: the command line has --json. */
+int run_check_collective(struct run *, bool *json, struct err *err);
+/* Is there such a program? Asked before the ranks start, so that a typing error is reported once.
+ */
+int run_check_program(const char *name, struct err *err);
 
 /* Begin a stage of ending the ranks. */
 void end_ranks(struct run *, enum ending stage);
