@@ -1,4 +1,5 @@
-/* The COMMAND that `run` starts: what it is, and errors that are reported once, before every rank would. */
+/* The COMMAND that `run` starts: what it is, and errors that are reported once, before every rank
+ * would. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

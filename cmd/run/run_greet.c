@@ -1,5 +1,5 @@
-/* `run -H`, from the start of ssh to that of the ranks: every host says hello, and gets its job (remote.h).
- * Hosts that fail are reported, or left out. */
+/* `run -H`, from the start of ssh to that of the ranks: every host says hello, and gets its job
+ * (remote.h). Hosts that fail are reported, or left out. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
