@@ -18,7 +18,8 @@ struct sched_builder {
 	int ninputs;                /* as the emitter sees them */
 	uint32_t first;             /* buffer of the emitter's input 0 */
 	bool shared;                /* the emitter's input 0 and its output share a buffer */
-	uint32_t output;            /* lifted: the buffer of output 0, on device 0 */
+	bool back;                  /* lifted: the output is copied to device 0 ... */
+	uint32_t output;            /* ... into this buffer */
 	uint64_t in_base, out_base; /* offsets of their elements 0 in that buffer */
 	struct sched_span work;     /* buf SCHED_NONE: not used yet */
 	VEC(struct sched_step) steps;
@@ -203,7 +204,7 @@ static struct sched_span input_at(const struct sched_builder *b, int i, uint64_t
 {
 	if (!b->s->lifted)
 		return sched_in(b, i, off);
-	if (b->shared && b->s->ninputs == 1)
+	if (b->back && b->shared && b->s->ninputs == 1)
 		return (struct sched_span){1, b->in_base + off};
 	return (struct sched_span){(uint32_t)i, off};
 }
@@ -211,15 +212,9 @@ static struct sched_span input_at(const struct sched_builder *b, int i, uint64_t
 /* The sum of all inputs, on device 0. */
 static struct sched_span folded_at(const struct sched_builder *b, uint64_t off)
 {
-	if (b->shared)
+	if (b->back && b->shared)
 		return (struct sched_span){b->output, b->in_base + off};
 	return (struct sched_span){0, off};
-}
-
-/* Lifted: the output, on device 0. */
-static struct sched_span output_at(const struct sched_builder *b, uint64_t off)
-{
-	return (struct sched_span){b->output, b->out_base + off};
 }
 
 /* The turns of the emitter's input (@first) or output; one if copies do not overlap other steps. */
@@ -239,7 +234,8 @@ static struct turn *turns(const struct sched_builder *b, size_t emitted, bool fi
 }
 
 /* Add one READ per input and turn, in the order in which elements are needed. With devices, fold
- * what was read and copy it to the emitter's input. */
+ * what was read and copy it to the emitter's input, also what no step uses if it is a part of the
+ * output that a WRITE takes from there. */
 static void add_reads(struct sched_builder *b, size_t emitted)
 {
 	size_t n = 0;
@@ -256,18 +252,18 @@ static void add_reads(struct sched_builder *b, size_t emitted)
 		if (b->s->lifted && b->s->ninputs > 1)
 			add(b, SCHED_LOCAL_REDUCE, -1, folded_at(b, lo), input_at(b, 0, lo), len,
 			    0);
-		if (b->s->lifted && t[k].when != TURN_NEVER)
+		if (b->s->lifted && (t[k].when != TURN_NEVER || (b->shared && !b->back)))
 			sched_copy(b, sched_in(b, 0, lo), folded_at(b, lo), len, 0);
 	}
 	free(t);
 }
 
-/* Add one WRITE per turn, in the order in which elements are complete. With devices, elements that
- * the emitter left unchanged are on the device. All others are complete in host memory, and are
- * written from there; only if no file takes them, they are copied to the device. */
+/* Add one WRITE per turn, in the order in which elements are complete. With devices they are
+ * written from host memory, too; if no file takes them, those that the emitter changed are copied
+ * to device 0. */
 static void add_writes(struct sched_builder *b, size_t emitted)
 {
-	const bool any = b->nout && (b->s->stores || b->s->lifted);
+	const bool any = b->nout && (b->s->stores || b->back);
 	size_t n = 0;
 	struct turn *t = any ? turns(b, emitted, false, &n) : NULL;
 
@@ -275,13 +271,13 @@ static void add_writes(struct sched_builder *b, size_t emitted)
 		fail(b, SCHED_NOMEM);
 	for (size_t k = 0; t && k < n; k++) {
 		const uint64_t lo = t[k].lo, len = t[k].hi - lo;
-		const bool on_device = b->s->lifted && b->shared && !t[k].when;
 
 		if (b->s->stores)
-			add(b, SCHED_WRITE, -1, (struct sched_span){0, lo},
-			    on_device ? output_at(b, lo) : sched_out(b, lo), len, 0);
-		else if (b->s->lifted && !on_device)
-			sched_copy(b, output_at(b, lo), sched_out(b, lo), len, 0);
+			add(b, SCHED_WRITE, -1, (struct sched_span){0, lo}, sched_out(b, lo), len,
+			    0);
+		else if (t[k].when || !b->shared)
+			sched_copy(b, (struct sched_span){b->output, b->out_base + lo},
+			           sched_out(b, lo), len, 0);
 	}
 	free(t);
 }
@@ -376,9 +372,11 @@ static void lay_out(struct sched_builder *b)
 		b->in_base = off[x.in_lo] > off[x.out_lo] ? off[x.in_lo] - off[x.out_lo] : 0;
 		b->out_base = off[x.out_lo] > off[x.in_lo] ? off[x.out_lo] - off[x.in_lo] : 0;
 	}
-	if (b->args->devices)
-		add_bufs(b, b->s->ninputs, b->shared, b->args->devices,
-		         lifts && b->s->stores ? 0 : b->nout);
+	b->back = lifts && !b->s->stores;
+	if (lifts && !b->back)
+		add_bufs(b, b->s->ninputs, false, b->args->devices, 0);
+	else if (b->args->devices)
+		add_bufs(b, b->s->ninputs, b->shared, b->args->devices, b->nout);
 	b->output = b->shared && b->s->ninputs > 1 ? 0 : (uint32_t)b->s->ninputs;
 	if (lifts)
 		b->first = b->s->lifted = b->s->nbufs;

@@ -103,9 +103,9 @@ struct sched {
 	uint32_t ndeps;
 	/* With devices, on several ranks, the schedule is lifted (sched_build): buffers 0..N-1 are
 	 * the inputs and buffer N is the output, in device memory; then follow the algorithm's
-	 * input, output and scratch, in host memory. An output that may be in the place of several
-	 * inputs is in buffer 0, and buffer N is empty; so it is if files take the output from host
-	 * memory. `lifted` is the number of buffers in device memory, else 0. */
+	 * input, output and scratch, in host memory. If the output is stored, buffer N is empty. If
+	 * it is not, and may be in the place of an input, the two are in one buffer: N, or with
+	 * several inputs 0. `lifted` is the number of buffers in device memory, else 0. */
 	uint32_t lifted;
 	bool apart; /* a copy between host and device does not overlap a step that it conflicts with
 	             */
@@ -279,12 +279,11 @@ enum sched_error sched_check_args(enum coll_kind kind, const struct coll_args *a
  * identity).
  *
  * With devices the schedule is lifted. Each READ stores to device memory. LOCAL_REDUCE folds
- * several inputs on device 0, into the output if that may be in the place of an input. COPY steps
- * copy the elements to the algorithm's input in host memory, in the order in which the algorithm
- * needs them. Lanes and all other arithmetic use only host memory, and WRITEs read complete
- * elements from there. Elements that the algorithm does not change stay on the device. If the
- * output is not written to a file, COPY steps copy it to device memory. For size 1 nothing leaves
- * the devices.
+ * several inputs on device 0. COPY steps copy the elements to the algorithm's input in host memory,
+ * in the order in which the algorithm needs them. Lanes and all other arithmetic use only host
+ * memory, and WRITEs read complete elements from there. If the output is not written to a file,
+ * COPY steps copy to device memory what the algorithm has changed. For size 1 nothing leaves the
+ * devices.
  */
 struct sched *sched_build(const struct coll_algorithm *alg, const struct coll_args *args,
                           enum sched_error *error);

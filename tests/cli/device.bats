@@ -92,19 +92,19 @@ setup() {
 	for a in ring ring_chunked halving_doubling halving_doubling_pipelined; do
 		run -0 collctl plan allreduce -n 5 -a "cuda_$a" --count 103 --verify
 		assert_line --partial 'verified: all 5 schedules'
-		assert_line --regexp 'copy +out.* <- gpu0\.out'
+		assert_line --regexp 'copy +out.* <- gpu0\.in0'
 		assert_line --regexp 'write +output0.* <- out'
-		refute_line --regexp 'copy +gpu0\.out.* <- out'
+		refute_line --regexp 'copy +gpu0\.in0.* <- out'
 	done
 }
 
 @test "plan: a row cuda_* has one device, or those of --device; it is refused with --device cpu" {
 	run -0 collctl plan allreduce -n 3 -a cuda_ring --count 99
-	assert_line --partial 'gpu0.out'
+	assert_line --partial 'gpu0.in0'
 	COLLCTL_DEVICE=cpu run -0 collctl plan allreduce -n 3 -a cuda_ring --count 99 --device cuda --verify
-	assert_line --partial 'gpu0.out'
+	assert_line --partial 'gpu0.in0'
 	run -0 collctl plan allreduce -n 3 -a ring --count 99 --device cpu
-	refute_output --partial 'gpu0.out'
+	refute_output --partial 'gpu0.in0'
 	run -2 --separate-stderr collctl plan allreduce -n 3 -a cuda_ring --device cpu
 	assert_equal "$stderr" 'collctl: --algorithm cuda_ring needs --device cuda'
 	run -0 collctl plan allreduce -n 3 --count 99 --device cuda:0,1,2 --verify # an input on each

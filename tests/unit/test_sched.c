@@ -564,6 +564,53 @@ TEST(test_rows_are_whole)
 	}
 }
 
+/* ---- devices ---- */
+
+/* Only the inputs are in device memory, nothing is copied there, and files take the output from
+ * host memory. */
+static void check_lifted(const struct sched *s, uint64_t nin)
+{
+	uint64_t far = 0;
+
+	for (uint32_t i = 0; i < s->nbufs; i++)
+		far += s->bufs[i].place ? s->bufs[i].len : 0;
+	assert_int_equal(far, (uint64_t)s->ninputs * nin);
+	for (uint32_t i = 0; i < s->nsteps; i++) {
+		const struct sched_step *st = &s->steps[i];
+
+		if (st->op == SCHED_WRITE)
+			assert_int_equal(s->bufs[st->src.buf].place, 0);
+		if (st->op == SCHED_COPY)
+			assert_true(s->bufs[st->src.buf].place || !s->bufs[st->dst.buf].place);
+	}
+}
+
+TEST(test_only_inputs_are_on_devices)
+{
+	static const uint64_t off[] = {0, 3, 3, 8, 20, 21};
+	enum sched_error e;
+
+	for (size_t i = 0; i < coll_algorithms_len; i++) {
+		struct coll_args a = {.size = 5, .root = 2, .off = off, .stores = true};
+		const struct coll_algorithm *alg = coll_algorithms[i];
+		const struct coll_algorithm *runs = coll_resolve(alg, &a);
+		const bool several = coll_takes_several(alg->kind);
+
+		if (alg->kind == COLL_EXCHANGE || alg->kind == COLL_ALLTOALL)
+			continue;
+		for (a.rank = 0; a.rank < a.size; a.rank++)
+			for (a.ninputs = 1; a.ninputs <= (several ? 3 : 1); a.ninputs += 2)
+				for (a.devices = 1; a.devices <= 2; a.devices++) {
+					const struct coll_layout l =
+					        coll_layout(alg->kind, a.rank, a.size, a.root);
+					struct sched *s = coll_build(runs, &a, &e);
+					assert_non_null(s);
+					check_lifted(s, coll_in_at(alg->kind, &a, l.in_hi));
+					sched_free(s);
+				}
+	}
+}
+
 /* ---- what is asked for ---- */
 
 TEST(test_offsets_of_uneven_parts)
