@@ -89,15 +89,33 @@ static int check_stdout(const struct coll_request *q, enum coll_kind kind, int s
 	return 0;
 }
 
+/* The collective's --min-ranks, or that of the environment; 0: it is not given. */
+static int find_fewest(const struct command *cmd, const struct options *o)
+{
+	const struct setting *fewest = request_setting(&o->request, "min-ranks");
+	const char *text = getenv("COLLCTL_MIN_RANKS");
+	struct coll_request request = o->request;
+	struct err ignored = {0};
+	if (!cmd || !(command_groups(cmd) & FOR_FEWER))
+		return 0;
+	if (text && *text && !request.settings.min_ranks &&
+	    setting_read(fewest, &request, text, "COLLCTL_MIN_RANKS", &ignored) < 0)
+		return 0; /* the ranks report it */
+	return request.settings.min_ranks;
+}
+
 /* Do the words fit the ranks that are started, of which each gets its number? Others may be started
  * elsewhere only if there is a place where all meet. */
-static int check_numbers(const struct run *r, const struct job_settings *s, struct err *err)
+static int check_numbers(const struct run *r, const struct command *cmd, const struct options *o,
+                         struct err *err)
 {
+	const struct job_settings *s = &o->request.settings;
+	const bool meets = s->rendezvous || s->hostfile || s->ticket_file;
 	if (s->rank >= 0 && r->size > 1)
 		return err_set(err, ERR_USAGE,
 		               "--rank %d: run gives each of its %d ranks a number: remove it",
 		               s->rank, r->size);
-	if (s->size && s->size != r->size && !s->min_ranks && !s->rendezvous && !s->hostfile)
+	if (s->size && s->size != r->size && !meets && !find_fewest(cmd, o))
 		return err_set(
 		        err, ERR_USAGE,
 		        "--size %d: run starts %d rank%s, and nobody starts others: remove it",
@@ -116,27 +134,12 @@ static const struct command *parse_collective(struct options *o, const struct ru
 	enum coll_kind kind;
 	argc--;
 	if (cmd && !o->help && options_parse_words(cmd, o, &argc, argv + 1, err) == 0 && !o->help &&
-	    (cmd->job == NO_JOB || check_numbers(r, &o->request.settings, err) == 0) &&
+	    (cmd->job == NO_JOB || check_numbers(r, cmd, o, err) == 0) &&
 	    coll_by_name(cmd->name, &kind) == 0 &&
 	    request_check_ranks(kind, o->request.root, o->request.steps, r->size, err) == 0 &&
 	    request_check_fewest(&o->request.settings, r->size, false, err) == 0)
 		check_stdout(&o->request, kind, r->size, r->o->label, err);
 	return cmd;
-}
-
-/* The collective's --min-ranks, or that of the environment; 0: it is not given. */
-static int find_fewest(const struct command *cmd, const struct options *o)
-{
-	const struct setting *fewest = request_setting(&o->request, "min-ranks");
-	const char *text = getenv("COLLCTL_MIN_RANKS");
-	struct coll_request request = o->request;
-	struct err ignored = {0};
-	if (!cmd || !(command_groups(cmd) & FOR_FEWER))
-		return 0;
-	if (text && *text && !request.settings.min_ranks &&
-	    setting_read(fewest, &request, text, "COLLCTL_MIN_RANKS", &ignored) < 0)
-		return 0; /* the ranks report it */
-	return request.settings.min_ranks;
 }
 
 int run_check_collective(struct run *r, bool *json, struct err *err)

@@ -51,6 +51,15 @@ invited() {
 	assert_line --index 0 --partial "cannot connect: Connection refused: does 'collctl invite' run there?"
 }
 
+@test "run starts some of the invited ranks" {
+	invite -n 3
+	(umask 077 && echo "$TICKET" >file)
+	COLLCTL_TICKET=$TICKET spawn_rank 2 "$COLLCTL" barrier -r 2
+	collctl run -n 2 -- barrier -n 3 --ticket-file file
+	wait_ranks
+	assert_rank 2 0
+}
+
 @test "with a command the inviter is rank 0, prints the line to paste, and ends as the command" {
 	local rc=0
 	invited -n 2 -- collctl gather in.0.npy -o 'all of them.npy'

@@ -56,6 +56,7 @@ until_gone() {
 	collctl run -n 2 -- barrier -n 2 -r auto
 	collctl run -n 1 -- barrier -n 1 -r 0
 	collctl run -n 2 -- barrier -n 3 --min-ranks 2 --grace 10ms
+	COLLCTL_MIN_RANKS=2 collctl run -n 2 -- barrier -n 3 --grace 10ms
 }
 
 # bats test_tags=smoke
