@@ -414,7 +414,7 @@ static int read_all(const char *path, json_t *all, struct select_tuning *t, stru
 struct source {
 	const char *path;
 	int fd;
-	bool pipe, failed;
+	bool pipe, failed; /* a failed read: *err has why */
 	struct err *err;
 };
 
@@ -461,7 +461,7 @@ int tuning_read(struct select_tuning *t, const char *path, struct err *err)
 	if (open_source(&s, err) < 0)
 		return -1;
 	json_t *all = json_load_callback(read_source, &s, JSON_REJECT_DUPLICATES, &e);
-	if (all)
+	if (all && !s.failed)
 		ret = read_all(path, all, t, err);
 	else if (!s.failed)
 		err_set(err, ERR_INPUT, "%s: is not a tuning file: line %d: %s", path, e.line,

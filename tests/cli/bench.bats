@@ -51,7 +51,7 @@ load helpers
 }
 
 @test "a tuning file may be a pipe, and what is none is named; a file that cannot be written fails before a measurement" {
-	local name option
+	local name option held
 	bench=(bench allreduce -b 4K -e 4K -w 0 --iters 1)
 	"$PYTHON" -c 'import numpy; numpy.save("in.npy", numpy.arange(6.))'
 	collctl run -n 2 -- "${bench[@]}" --tuning-out tuning >out
@@ -72,6 +72,11 @@ load helpers
 	refused 3 'nothing: cannot open: No such file' "${bench[@]}" --tuning nothing
 	if ((LONG)); then
 		refused 3 'pipe: nothing has come from this pipe for 10 s' allreduce in.npy -o out.npy --tuning pipe
+		exec {held}<>pipe # so that it does not end after a whole tuning file
+		cat tuning >&"$held"
+		run -3 collctl allreduce -n 1 in.npy -o out.npy --tuning pipe
+		assert_output --partial 'pipe: nothing has come from this pipe for 10 s'
+		exec {held}>&-
 	fi
 	for name in pipe folder nowhere/x /dev/null; do
 		for option in --tuning-out --svg; do
