@@ -66,8 +66,9 @@ const struct coll_algorithm allreduce_halving_doubling = {
  *    phase 2 begins. The kernels are the plug-in's, with the bits of the host.
  * 2. The same steps as halving_doubling. Gloo notifies a peer that a buffer may be written again.
  *    Here each rank writes what it receives, in the order of its schedule.
- * 3. The same: when phase 2 has ended the whole result is copied to GPU 0, and from there to the
- *    GPUs of further outputs (-o).
+ * 3. Gloo copies the whole result to GPU 0 when phase 2 has ended, and from there to the others.
+ *    Here outputs (-o) are files, written from host memory. Without one, as in bench, the result is
+ *    copied to GPU 0, also when phase 2 has ended.
  */
 const struct coll_algorithm allreduce_cuda_halving_doubling = {
         .kind = COLL_ALLREDUCE,
@@ -90,7 +91,8 @@ const struct coll_algorithm allreduce_cuda_halving_doubling = {
  *    first steps that need different elements.
  * 2. The same steps as halving_doubling.
  * 3. The same lg P parts, one for each receive of the allgather, and one more, the piece that the
- *    rank itself completes.
+ *    rank itself completes. Gloo copies them to GPU 0, and broadcasts them from there. Here outputs
+ *    (-o) are files, and each part is written from host memory; without one it is copied to GPU 0.
  */
 const struct coll_algorithm allreduce_cuda_halving_doubling_pipelined = {
         .kind = COLL_ALLREDUCE,

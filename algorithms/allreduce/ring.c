@@ -65,11 +65,11 @@ const struct coll_algorithm allreduce_ring = {
  * Against Gloo's cuda_allreduce_ring, phase by phase:
  *
  * 1. Gloo copies every GPU's buffer to host memory, in parallel, and adds there. Here GPU 0 adds
- * all buffers, in their order, and one sum is copied: a GPU adds faster than the host, and the link
- *    to the host carries one buffer, not N. The bits are those of the host.
+ *    all buffers, in their order, and one sum is copied: a GPU adds faster than the host, and the
+ *    link to the host carries one buffer, not N. The bits are those of the host.
  * 2. The same: the steps of ring, which begin when the copy has ended.
- * 3. Gloo copies the result to all GPUs, in parallel. Here it is copied to GPU 0, and from there to
- *    the GPU of each further output (-o).
+ * 3. Gloo copies the result to all GPUs, in parallel. Here outputs (-o) are files, written from
+ *    host memory. Without one, as in bench, the result is copied to GPU 0.
  */
 const struct coll_algorithm allreduce_cuda_ring = {
         .kind = COLL_ALLREDUCE,

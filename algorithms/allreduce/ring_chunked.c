@@ -62,13 +62,13 @@ const struct coll_algorithm allreduce_ring_chunked = {
  *
  * 1. The same: the buffers are reduced into that of GPU 0, and the sum is copied to host memory, a
  *    chunk at a time, in the order in which phase 2 sends or adds them. Gloo reduces by NCCL, in
- * the order that NCCL chooses; here kernels of the plug-in add the buffers in their order, with the
- *    bits of the host, and NCCL only with --device-path nccl.
+ *    the order that NCCL chooses; here kernels of the plug-in add the buffers in their order, with
+ *    the bits of the host, and NCCL only with --device-path nccl.
  * 2. The same: the steps of ring_chunked. A step begins with the first elements that have been
  *    copied, not with a chunk.
- * 3. The same: chunks are copied to GPU 0 as they become complete, and from there to the GPUs of
- *    further outputs (-o). Gloo broadcasts by NCCL, to all GPUs; here the copies are from GPU to
- * GPU, and a GPU without an output needs none.
+ * 3. Gloo copies chunks to GPU 0 as they become complete, and broadcasts them by NCCL to all GPUs.
+ *    Here outputs (-o) are files, and chunks are written from host memory as they become complete.
+ *    Without one, as in bench, they are copied to GPU 0.
  */
 const struct coll_algorithm allreduce_cuda_ring_chunked = {
         .kind = COLL_ALLREDUCE,

@@ -54,8 +54,8 @@ const struct coll_algorithm broadcast_one_to_all = {
  * 1. The root's buffer, on GPU 0, is copied to host memory. The SENDs begin with the first elements
  *    that have been copied.
  * 2. The same step: the root sends to all others at once, (P-1)S bytes; Gloo counts P S.
- * 3. The others copy what arrives to GPU 0 while the rest arrives, and every rank copies it from
- * there to the GPUs of further outputs (-o). What the root has on GPU 0 stays there.
+ * 3. Gloo copies what arrives to the GPUs. Here outputs (-o) are files, written from host memory
+ *    while the rest arrives. Without one, as in bench, the others copy it to GPU 0.
  */
 const struct coll_algorithm broadcast_cuda_broadcast_one_to_all = {
         .kind = COLL_BROADCAST,
