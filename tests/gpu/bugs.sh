@@ -71,7 +71,7 @@ jobs() {
 	fi
 	# NCCL has one input on each device, but no such operation: pieces of host memory bring them to the first.
 	local staged=("${one[@]}" --device-path nccl --op bxor)
-	collective "$late" -- "${staged[@]}" --memory 1M in.0.raw in.1.raw in.2.raw -o out.bxor
+	collective "$late" -- "${staged[@]}" --memory 2M in.0.raw in.1.raw in.2.raw -o out.bxor
 	is_right 0 out.bxor want.bxor || return
 	collective "$late" COLLCTL_STANDIN_PEERS=1 CUDA_DEVICE_MAX_CONNECTIONS=$((1 + $2 % 3)) -- \
 		run -n 2 -- allreduce --device "$list" --memory 2M "${common[@]}" 'in.{rank}.raw' in.2.raw in.3.raw -o 'out.{rank}'
