@@ -93,7 +93,7 @@ int cmd_algorithms(const struct command *cmd, struct options *o, int argc, char 
 
 	if (collective && coll_by_name(collective, &kind)) {
 		err_set(&err, ERR_USAGE, "%s: unknown collective", collective);
-		return report_failure(cmd->name, o->json, &err, -1);
+		return report_failure(cmd->name, o->json, &err);
 	}
 	if (o->json)
 		return print_json(collective);

@@ -129,7 +129,7 @@ static int run_command(const struct command *cmd, struct options *o, int argc, c
 	struct err err = ERR_INIT;
 
 	if (options_parse(cmd, o, &argc, argv, &err) < 0)
-		return report_failure(cmd->name, o->json, &err, -1);
+		return report_failure(cmd->name, o->json, &err);
 	if (o->help) {
 		options_help(cmd, stdout);
 		return 0;
@@ -160,7 +160,7 @@ static int dispatch(struct options *o, int argc, char **argv)
 	bool json = asks_for_json(argc, argv);
 
 	if (options_parse_leading(o, &argc, argv, &err) < 0)
-		return report_failure(NULL, json, &err, -1);
+		return report_failure(NULL, json, &err);
 	if (o->version)
 		return print_version(o->json);
 	if (o->help) {
@@ -169,7 +169,7 @@ static int dispatch(struct options *o, int argc, char **argv)
 	}
 	if (argc == 1) {
 		err_set(&err, ERR_USAGE, "no command given; 'collctl --help' lists them");
-		report_failure(NULL, json, &err, -1);
+		report_failure(NULL, json, &err);
 		if (!json)
 			options_begin(stderr);
 		return ERR_USAGE;
@@ -179,7 +179,7 @@ static int dispatch(struct options *o, int argc, char **argv)
 	const struct command *cmd = command_find(argv[1]);
 	if (!cmd) {
 		unknown_command(argv[1], &err);
-		return report_failure(NULL, json, &err, -1);
+		return report_failure(NULL, json, &err);
 	}
 	return run_command(cmd, o, argc - 1, argv + 1);
 }

@@ -589,7 +589,7 @@ int cmd_info(const struct command *cmd, struct options *o, int argc, char **argv
 		err_set(&err, ERR_USAGE,
 		        "--no-digest: --stats reads all elements: remove one of them");
 	if (err.code || inputs_check(&files, &err) < 0)
-		return report_failure(cmd->name, o->json, &err, -1);
+		return report_failure(cmd->name, o->json, &err);
 
 	for (int i = 1; i < argc; i++) {
 		int failed = info(argv[i], &from, o, i == 1, &object);

@@ -394,5 +394,5 @@ int cmd_invite(const struct command *cmd, struct options *o, int argc, char **ar
 		close(v.epoll);
 	if (v.signals >= 0)
 		close(v.signals);
-	return err.code ? report_failure(cmd->name, o->json && code < 0, &err, -1) : code;
+	return err.code ? report_failure(cmd->name, o->json && code < 0, &err) : code;
 }

@@ -256,7 +256,7 @@ int job_command(enum coll_work work, const struct command *cmd, const struct opt
 	if (!o->retry)
 		return run_once(&j, 0, &again);
 	if (check_retry(&j, &err) < 0)
-		return report_failure(cmd->name, o->json, &err, -1);
+		return report_failure(cmd->name, o->json, &err);
 	int code = retry(o->retry, run_once, &j, &err);
-	return code < 0 ? report_failure(cmd->name, o->json, &err, -1) : code;
+	return code < 0 ? report_failure(cmd->name, o->json, &err) : code;
 }

@@ -295,7 +295,7 @@ int cmd_version(const struct command *cmd, struct options *o, int argc, char **a
 	(void)argv;
 	find_libraries(libraries, xxhash);
 	if (!records)
-		return report_failure(cmd->name, o->json, &err, ERR_RANK_SELF);
+		return report_failure(cmd->name, o->json, &err);
 	if (o->json)
 		return print_json(libraries, records);
 	print_text(libraries, records);

@@ -417,7 +417,7 @@ int cmd_plan(const struct command *cmd, struct options *o, int argc, char **argv
 	               ? -1
 	               : show(&p, &err);
 	if (code < 0)
-		code = report_failure(cmd->name, o->json, &err, -1);
+		code = report_failure(cmd->name, o->json, &err);
 	planned_release(&p);
 	return code;
 }

@@ -660,7 +660,7 @@ int cmd_run(const struct command *cmd, struct options *o, int argc, char **argv)
 	r.json = o->json || json;
 	bool started = !err.code && prepare(&r, &err) == 0 && start_ranks(&r, &err) == 0;
 	if (err.code)
-		r.code = report_failure(cmd->name, o->json || json, &err, -1);
+		r.code = report_failure(cmd->name, o->json || json, &err);
 	if (!started && r.live)
 		end_ranks(&r, r.hosts.nhosts ? ENDING_BY_CUT : ENDING_BY_TERM);
 	if (r.ranks)

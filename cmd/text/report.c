@@ -85,13 +85,13 @@ int report_json(json_t *object)
 	return err.code ? report(&err, -1) : 0;
 }
 
-int report_failure(const char *command, bool json, const struct err *e, int rank)
+int report_failure(const char *command, bool json, const struct err *e)
 {
-	int code = report(e, rank);
+	int code = report(e, ERR_RANK_SELF);
 
 	if (json) {
 		json_forget_memory(); /* free the memory of what was built before */
-		json_t *error = json_error(e, rank, "start");
+		json_t *error = json_error(e, ERR_RANK_SELF, "start");
 		json_t *name = command ? json_string(command) : NULL;
 		report_json(json_pack("{s:o, s:b, s:o}", "command", name ? name : json_null(), "ok",
 		                      0, "error", error));

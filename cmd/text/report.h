@@ -27,6 +27,6 @@ int report_json(json_t *object);
 
 /* Report a command that failed before it started; with @json also print
  * {"command","ok":false,"error":{...}} on stdout. @command may be NULL. Returns the exit code. */
-int report_failure(const char *command, bool json, const struct err *e, int rank);
+int report_failure(const char *command, bool json, const struct err *e);
 
 #endif
