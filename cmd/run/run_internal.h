@@ -113,7 +113,7 @@ int end_wait(const struct run *);
 /* Begin the next stage if the deadline of this one has passed; say which ranks are awaited. */
 void end_keep_time(struct run *);
 
-/* Start a store for the ranks of a program, on r->port, in a process of its own: a reader of stderr
+/* Start a store for the ranks of a program, on r->port, in a separate process: a reader of stderr
  * that blocks run must not block the store. */
 int run_start_store(struct run *, struct err *err);
 void run_stop_store(struct run *); /* idempotent */

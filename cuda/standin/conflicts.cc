@@ -20,7 +20,8 @@ struct numbered {
 /* They stay when the process ends, because threads may still run. */
 std::vector<numbered> &numbers = *new std::vector<numbered>();
 Known &host = *new Known();
-/* What the host has not been told to have ended, in the order in which it was queued. */
+/* Operations of which the host does not know that they have ended, in the order in which it was
+ * queued. */
 std::list<std::shared_ptr<deed>> &unknown = *new std::list<std::shared_ptr<deed>>();
 
 uint64_t count(const Known &known, unsigned stream)
@@ -109,7 +110,7 @@ void share(deed &d)
 		arrive(d);
 }
 
-/* The host is told that it has ended. */
+/* The host knows from now on that it has ended. */
 void end(deed &d)
 {
 	if (!d.host || d.shared)

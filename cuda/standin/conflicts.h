@@ -1,13 +1,13 @@
 /*
  * What operations read and write, and which of them are ordered: by their stream, by events, or
- * because the host was told that the first has ended before it queued the second. Two operations of
+ * because the host knew that the first had ended when it queued the second. Two operations of
  * which one writes what the other reads or writes, and that nothing orders, end the process when
  * the second is queued, whether they run at the same time or not. So does the release of memory,
- * unless the host was told that all operations that use it have ended. An allocation, a release or
+ * unless the host knows that all operations that use it have ended. An allocation, a release or
  * a copy of pageable memory may wait for operations, but tells the host nothing.
  *
  * The host's own reads and writes are not seen. When strict, what a copy writes to host memory
- * arrives when the host is told that the copy has ended, and is garbage before; a change to it
+ * arrives when the host knows that the copy has ended, and is garbage before; a change to it
  * before, or to what a copy reads from host memory, ends the process then.
  *
  * All is guarded by the lock of the machine.
@@ -42,14 +42,14 @@ struct deed {
 	bool done;
 	bool shared;               /* another operation uses what is watched */
 	uint64_t sum;              /* of what it reads there */
-	std::vector<uint8_t> late; /* what it writes there, until the host is told */
+	std::vector<uint8_t> late; /* what it writes there, until the host knows its end */
 };
 
 /* Queue it to the stream. */
 void conflicts_queue(cudaStream_t s, uint64_t serial, const std::shared_ptr<deed> &d);
 /* It has ended. */
 void conflicts_done(deed &d);
-/* The host was told that all these have ended. */
+/* From now on the host knows that all these have ended. */
 void conflicts_tell(const Known &known);
 /* Nobody waits for what the device was to do. */
 void conflicts_forget(int device);

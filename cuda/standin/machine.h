@@ -140,7 +140,7 @@ cudaError_t queue_work(Lock &, cudaStream_t s, operation &&o, bool counts);
 std::shared_ptr<mark> mark_end(Lock &, cudaStream_t s);
 /* Wait until the mark is reached, or its device has failed. */
 void await_mark(Lock &, mark &);
-/* The same, and the host is told. */
+/* The same; then the host knows the end. */
 void await_told(Lock &, mark &);
 /* Make @s wait for the mark, if it is one. */
 void follow(Lock &, cudaStream_t s, std::shared_ptr<mark> mark);

@@ -1,6 +1,6 @@
 /*
  * Does the stand-in end a program that breaks the contract of cuda/plugin.h, and do what its
- * variables say? Each case runs in a process of its own. Where nothing orders what two tasks, or a
+ * variables say? Each case runs in a separate process. Where nothing orders what two tasks, or a
  * task and the host, do to the same memory, it must end with a sentence that names both, whether
  * the devices are slow or not. Usage: standin PLUGIN.
  */
