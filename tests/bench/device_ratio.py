@@ -10,13 +10,14 @@ device. --threads measures them, too. The target is at most twice the time of --
 whole command. "CPU" is the time of all processors, which other programs disturb least.
 
 All runs alternate, A B A B ..., after a round that is not counted and whose results are compared; medians. All files lie
-in /dev/shm, if it has room: a disk would make both sides wait. All free memory is touched before, and no command finds
-an old output. The commands go before other programs if the system lets them (nice). Exit code 77 as that of gpu.py,
+in /dev/shm, if it has room: a disk would make both sides wait. All free memory is touched before. The outputs are
+removed after each command: each finds the same free memory, of which the system gives first what was freed last. The commands go before other programs if the system lets them (nice). Exit code 77 as that of gpu.py,
 whose functions it uses.
 """
 
 import argparse
 import filecmp
+import glob
 import json
 import os
 import resource
@@ -61,18 +62,25 @@ def job(folder, ranks, devices, where):
     return took, gpu.seconds(said, "run"), spent() - before
 
 
+def remove_outputs(folder):
+    for name in glob.glob(f"{folder}/c??.*.npy"):
+        os.unlink(name)
+
+
 def compare(folder, ranks, devices, rounds):
     lists = ("cpu", "cuda:" + ",".join(str(k) for k in range(devices)))
     times = {where: [] for where in lists}
-    for i in range(rounds + 1):
+    for where in lists:
+        job(folder, ranks, devices, where)
+    for r in range(ranks):
+        if not filecmp.cmp(f"{folder}/cpu.{r}.npy", f"{folder}/cud.{r}.npy", shallow=False):
+            sys.exit(f"device_ratio: rank {r} has other bits")
+    remove_outputs(folder)
+    for _ in range(rounds):
         for where in lists:
             times[where].append(job(folder, ranks, devices, where))
-        for r in range(ranks):
-            if i == 0 and not filecmp.cmp(f"{folder}/cpu.{r}.npy", f"{folder}/cud.{r}.npy", shallow=False):
-                sys.exit(f"device_ratio: rank {r} has other bits")
-            os.unlink(f"{folder}/cpu.{r}.npy")
-            os.unlink(f"{folder}/cud.{r}.npy")
-    cpu, cuda = ([statistics.median(t[k] for t in times[where][1:]) for k in range(3)] for where in lists)
+            remove_outputs(folder)
+    cpu, cuda = ([statistics.median(t[k] for t in times[where]) for k in range(3)] for where in lists)
     return cpu, cuda
 
 
