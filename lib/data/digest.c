@@ -1,8 +1,7 @@
 /*
  * Every piece has a slot for its hash. The pieces of all tensors are consecutive, and no piece has
- * bytes of two tensors. Each run has a state to hash its current piece as bytes arrive; it hashes a
- * piece in one call if all its bytes arrive at once. A piece that no run got completely and in
- * order, for example one in two runs, is read back at the end.
+ * bytes of two tensors. A piece whose bytes arrive at once is hashed in one call; one that arrives
+ * in parts has a state from the first part to the last.
  */
 #include "lib/data/digest.h"
 
@@ -15,16 +14,12 @@
 #include "lib/base/hex.h"
 #include "lib/base/xxh3.h"
 
-struct run {
-	uint64_t start, end;
-	size_t piece;  /* the last piece that it had bytes of */
-	uint64_t next; /* the state's position, in a piece that it had from the beginning */
-	bool live;     /* the state is in use */
-	XXH3_state_t *state;
-};
+#define STATES_MOST 4096 /* each has some 600 bytes */
 
 struct piece {
-	uint64_t start; /* the piece ends where the next one starts */
+	uint64_t start;      /* the piece ends where the next one starts */
+	XXH3_state_t *state; /* of its first bytes; NULL: none */
+	uint32_t hashed;     /* those bytes */
 	bool known;
 	XXH128_canonical_t hash;
 };
@@ -39,11 +34,12 @@ struct part {
 
 struct digest {
 	uint64_t bytes;
-	size_t nparts, npieces, nruns;
+	size_t nparts, npieces;
 	struct part *parts;   /* the tensors */
 	uint64_t *shapes;     /* of all tensors */
 	struct piece *pieces; /* [npieces + 1]: the last is the end */
-	struct run *runs;
+	size_t last;          /* the piece of the last bytes that were added */
+	int nstates;          /* of all pieces */
 	XXH3_state_t *whole;
 };
 
@@ -79,35 +75,20 @@ static void cut(struct digest *d, const struct tensor *const *tensors)
 	d->pieces[k].start = at;
 }
 
-static int start_runs(struct digest *d, const uint64_t *starts)
-{
-	for (size_t i = 0; i < d->nruns; i++) {
-		d->runs[i].start = starts[i];
-		d->runs[i].end = i + 1 < d->nruns ? starts[i + 1] : d->bytes;
-		d->runs[i].state = XXH3_createState();
-		if (!d->runs[i].state)
-			return -1;
-	}
-	return 0;
-}
-
-struct digest *digest_new(const struct tensor *const *tensors, size_t n, const uint64_t *starts,
-                          size_t nruns)
+struct digest *digest_new(const struct tensor *const *tensors, size_t n)
 {
 	size_t dims;
 	struct digest *d = calloc(1, sizeof *d);
 	if (!d)
 		return NULL;
 	d->nparts = n;
-	d->nruns = nruns;
 	if (count(d, tensors, &dims))
 		goto fail;
 	d->parts = calloc(n + 1, sizeof *d->parts);
 	d->shapes = calloc(dims + 1, sizeof *d->shapes);
 	d->pieces = calloc(d->npieces + 1, sizeof *d->pieces);
-	d->runs = calloc(nruns + 1, sizeof *d->runs);
 	d->whole = XXH3_createState();
-	if (!d->parts || !d->shapes || !d->pieces || !d->runs || !d->whole || start_runs(d, starts))
+	if (!d->parts || !d->shapes || !d->pieces || !d->whole)
 		goto fail;
 	cut(d, tensors);
 	return d;
@@ -116,62 +97,65 @@ fail:
 	return NULL;
 }
 
+static void free_state(struct digest *d, struct piece *p)
+{
+	if (p->state)
+		d->nstates--;
+	XXH3_freeState(p->state);
+	p->state = NULL;
+	p->hashed = 0;
+}
+
 void digest_free(struct digest *d)
 {
 	if (!d)
 		return;
-	for (size_t i = 0; d->runs && i < d->nruns; i++)
-		XXH3_freeState(d->runs[i].state);
+	if (d->pieces)
+		digest_go_back(d);
 	XXH3_freeState(d->whole);
-	free(d->runs);
 	free(d->pieces);
 	free(d->shapes);
 	free(d->parts);
 	free(d);
 }
 
-/* Hash bytes of piece @k, all in run @r. */
-static void update_piece(struct digest *d, struct run *r, size_t k, uint64_t pos, const void *buf,
-                         size_t bytes)
+static void set_hash(struct piece *p, XXH128_hash_t hash)
 {
-	struct piece *p = &d->pieces[k];
-	uint64_t start = p->start, end = p[1].start;
-	/* A piece that is in two runs is read back later. */
-	if (start < r->start || end > r->end)
-		return;
-	p->known = false;
-	if (pos == start && bytes == end - start) {
-		XXH128_canonicalFromHash(&p->hash, XXH3_128bits(buf, bytes));
-		p->known = true;
-		r->live = false;
-		return;
-	}
-	if (pos == start)
-		XXH3_128bits_reset(r->state);
-	else if (!r->live || pos != r->next)
-		return;
-	XXH3_128bits_update(r->state, buf, bytes);
-	r->live = true;
-	r->next = pos + bytes;
-	if (r->next == end) {
-		XXH128_canonicalFromHash(&p->hash, XXH3_128bits_digest(r->state));
-		p->known = true;
-		r->live = false;
-	}
+	XXH128_canonicalFromHash(&p->hash, hash);
+	p->known = true;
 }
 
-/* The run that contains byte @pos: the last that begins at or before it. */
-static struct run *run_at(struct digest *d, uint64_t pos)
+static bool make_state(struct digest *d, struct piece *p)
 {
-	size_t lo = 0, hi = d->nruns;
-	while (hi - lo > 1) {
-		size_t mid = lo + (hi - lo) / 2;
-		if (d->runs[mid].start <= pos)
-			lo = mid;
-		else
-			hi = mid;
+	if (d->nstates == STATES_MOST || !(p->state = XXH3_createState()))
+		return false;
+	d->nstates++;
+	XXH3_128bits_reset(p->state);
+	return true;
+}
+
+/* Hash bytes of piece @p, from its byte @at on. */
+static void update_piece(struct digest *d, struct piece *p, uint64_t at, const void *buf,
+                         size_t bytes)
+{
+	const uint64_t size = p[1].start - p->start;
+	p->known = false;
+	if (at != p->hashed)
+		free_state(d, p);
+	if (at != p->hashed)
+		return;
+	if (bytes == size) {
+		set_hash(p, XXH3_128bits(buf, bytes));
+		return;
 	}
-	return &d->runs[lo];
+	if (!p->state && !make_state(d, p))
+		return;
+	XXH3_128bits_update(p->state, buf, bytes);
+	p->hashed += (uint32_t)bytes;
+	if (p->hashed == size) {
+		set_hash(p, XXH3_128bits_digest(p->state));
+		free_state(d, p);
+	}
 }
 
 static bool holds(const struct piece *p, uint64_t pos)
@@ -179,12 +163,11 @@ static bool holds(const struct piece *p, uint64_t pos)
 	return p[0].start <= pos && pos < p[1].start;
 }
 
-/* The piece that contains byte @pos, which is in run @r: usually that of the run's last call or the
- * next. */
-static size_t piece_at(const struct digest *d, const struct run *r, uint64_t pos)
+/* The piece that contains byte @pos: often that of the last call or the next. */
+static size_t piece_at(const struct digest *d, uint64_t pos)
 {
 	size_t lo = 0, hi = d->npieces;
-	for (size_t k = r->piece; k < hi && k <= r->piece + 1; k++)
+	for (size_t k = d->last; k < hi && k <= d->last + 1; k++)
 		if (holds(&d->pieces[k], pos))
 			return k;
 	while (hi - lo > 1) {
@@ -197,23 +180,18 @@ static size_t piece_at(const struct digest *d, const struct run *r, uint64_t pos
 	return lo;
 }
 
-static uint64_t min_u64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
 void digest_update(struct digest *d, uint64_t pos, const void *buf, size_t bytes)
 {
-	const char *p = buf;
-	if (!d->nruns)
+	const uint8_t *from = buf;
+	if (!bytes || pos >= d->bytes)
 		return;
-	while (bytes && pos < d->bytes) {
-		struct run *r = run_at(d, pos);
-		size_t k = r->piece = piece_at(d, r, pos);
-		uint64_t end = min_u64(d->pieces[k + 1].start, r->end);
-		size_t n = (size_t)min_u64(bytes, end - pos);
-		update_piece(d, r, k, pos, p, n);
-		p += n;
+	for (size_t k = piece_at(d, pos); bytes && k < d->npieces; k++) {
+		struct piece *p = &d->pieces[k];
+		const uint64_t left = p[1].start - pos;
+		const size_t n = bytes < left ? bytes : (size_t)left;
+		update_piece(d, p, pos - p->start, from, n);
+		d->last = k;
+		from += n;
 		pos += n;
 		bytes -= n;
 	}
@@ -221,8 +199,8 @@ void digest_update(struct digest *d, uint64_t pos, const void *buf, size_t bytes
 
 void digest_go_back(struct digest *d)
 {
-	for (size_t i = 0; i < d->nruns; i++)
-		d->runs[i].live = false;
+	for (size_t k = 0; k < d->npieces; k++)
+		free_state(d, &d->pieces[k]);
 }
 
 static int read_back(struct digest *d,

@@ -8,10 +8,10 @@
  *   of names. So it does not depend on how tensors are distributed over files.
  * - Of a dataset of one tensor without a name: the tensor's.
  *
- * A struct digest takes the bytes of consecutive tensors of a virtual array (extents.h) in several
- * runs, one per block, each in ascending order; windows are written in this order. A piece that did
- * not arrive completely and in order within one run is read back from the file at the end. Memory:
- * a few hundred bytes per run, about 40 bytes per tensor and per piece.
+ * A struct digest takes the bytes of consecutive tensors of a virtual array (extents.h), in any
+ * order. A piece whose bytes did not arrive in order is read back from the file at the end. Memory:
+ * 40 bytes per tensor and per piece, and some 600 bytes for each piece that has arrived in part, at
+ * most 2.5 MB.
  */
 #ifndef COLLCTL_DATA_DIGEST_H
 #define COLLCTL_DATA_DIGEST_H
@@ -29,13 +29,10 @@
 struct digest;
 
 /* Begin the digests of @tensors[n], whose bytes are consecutive; the array is used only in this
- * call. @starts[nruns]: the byte offsets, ascending from 0, at which the runs begin; each run ends
- * where the next one begins. NULL: no memory. */
-struct digest *digest_new(const struct tensor *const *tensors, size_t n, const uint64_t *starts,
-                          size_t nruns);
-/* Add @bytes at @pos, the offset from the first tensor's first byte. If they do not continue the
- * run's previous call, the piece will be read back. Different threads may call it for different
- * runs. */
+ * call. NULL: no memory. */
+struct digest *digest_new(const struct tensor *const *tensors, size_t n);
+/* Add @bytes at @pos, the offset from the first tensor's first byte. A piece that they neither
+ * begin nor continue will be read back. */
 void digest_update(struct digest *, uint64_t pos, const void *buf, size_t bytes);
 /* Bytes that were added may be added again, from any position on: the pieces that they do not
  * complete anew will be read back. */

@@ -440,10 +440,9 @@ struct hashing {
 
 static int hash_piece(struct hashing *h, const struct own_piece *own, struct err *err)
 {
-	const uint64_t start = 0;
 	const struct tensor *t = own->tensor;
 	uint8_t out[1][DIGEST_BYTES];
-	struct digest *digest = digest_new(&t, 1, &start, 1);
+	struct digest *digest = digest_new(&t, 1);
 	int ret = digest ? 0 : err_nomem(err, "the digest", t->bytes);
 	for (uint64_t at = 0, n; ret == 0 && at < t->bytes; at += n) {
 		n = t->bytes - at < DIGEST_PIECE ? t->bytes - at : DIGEST_PIECE;

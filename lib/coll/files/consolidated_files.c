@@ -6,8 +6,6 @@
 #include "lib/coll/collective.h"
 #include "lib/data/dataset/dataset_output.h"
 
-#define RUNS_MOST 16384 /* of a digest: each has some 600 bytes */
-
 /* ---- inputs ---- */
 
 int consolidated_map_input(const struct collective *c, struct extents *in, struct err *err)
@@ -92,40 +90,15 @@ static uint64_t run_bytes(const struct piece *p, const struct tensor *t, int axi
 	return bytes;
 }
 
-/* The runs of a digest are those in which bytes come in order: where consecutive pieces come from
- * another rank, another one begins. Pieces of several runs are read back. */
-static size_t digest_starts(const struct consolidated *p, uint64_t *starts)
-{
-	size_t n = 1;
-	int rank = -1;
-	starts[0] = 0;
-	for (size_t i = 0; i < p->all.pieces.n; i++) {
-		const struct piece *q = &p->all.pieces.v[i];
-		const struct whole_tensor *w = &p->all.tensors[q->tensor];
-		if (q->chosen != i || q->rank == rank || !is_run(q, &w->tensor))
-			continue;
-		const uint64_t at = w->at + run_offset(q, &w->tensor, run_axis(q, &w->tensor), 0);
-		if (n == RUNS_MOST)
-			return 0;
-		if (rank >= 0 && at > starts[n - 1])
-			starts[n++] = at;
-		rank = q->rank;
-	}
-	return n;
-}
-
 struct digest *consolidated_digest(const struct collective *c)
 {
 	const struct agreement *a = &c->agreed;
-	uint64_t *starts = calloc(RUNS_MOST, sizeof *starts);
 	const struct tensor **tensors = calloc(a->ntensors + 1, sizeof *tensors);
 	struct digest *digest = NULL;
 	for (size_t i = 0; tensors && i < a->ntensors; i++)
 		tensors[i] = &a->tensors[i].tensor;
-	if (starts && tensors)
-		digest = digest_new(tensors, a->ntensors, starts,
-		                    digest_starts(c->consolidated, starts));
-	free(starts);
+	if (tensors)
+		digest = digest_new(tensors, a->ntensors);
 	free(tensors);
 	return digest;
 }

@@ -403,27 +403,17 @@ int elements_check_error(struct collective *c, struct err *err)
 
 /* ---- preparation ---- */
 
-/* Create the digest of a vector's output. Its runs are this rank's blocks. */
+/* Create the digest of a vector's output. */
 static struct digest *make_digest(const struct collective *c, const struct vector *v)
 {
 	if (c->request->consolidate)
 		return consolidated_digest(c);
-	const struct coll_args *args = &v->layout.args;
-	const struct coll_layout l = coll_layout(v->kind, args->rank, args->size, args->root);
-	size_t esize = dtype_size(v->out);
-	size_t n = v->stores_block ? 1 : (size_t)(l.out_hi - l.out_lo);
-	uint64_t *starts = calloc(n + 1, sizeof *starts);
 	const struct tensor **tensors = calloc(v->ntensors + 1, sizeof *tensors);
 	struct digest *digest = NULL;
-	for (size_t j = 0; starts && !v->stores_block && j < n; j++)
-		starts[j] = vector_element(&c->agreed, v,
-		                           coll_out_at(v->kind, args, l.out_lo + (int)j)) *
-		            esize;
 	for (size_t i = 0; tensors && i < v->ntensors; i++)
 		tensors[i] = &c->agreed.tensors[v->tensors[i]].tensor;
-	if (starts && tensors)
-		digest = digest_new(tensors, v->ntensors, starts, n);
-	free(starts);
+	if (tensors)
+		digest = digest_new(tensors, v->ntensors);
 	free(tensors);
 	return digest;
 }

@@ -168,12 +168,11 @@ static int join_digests(struct inspection *in, struct err *err)
 static struct digest *start_digest(const struct dataset *d)
 {
 	const struct tensor **tensors = calloc(d->ntensors + 1, sizeof *tensors);
-	const uint64_t start = 0;
 	struct digest *digest;
 
 	for (size_t i = 0; tensors && i < d->ntensors; i++)
 		tensors[i] = &d->tensors[i];
-	digest = tensors ? digest_new(tensors, d->ntensors, &start, 1) : NULL;
+	digest = tensors ? digest_new(tensors, d->ntensors) : NULL;
 	free(tensors);
 	return digest;
 }
