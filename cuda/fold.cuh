@@ -20,8 +20,8 @@ extern "C" {
 #elif defined(__CUDACC__)
 #define UNROLL
 #define ROLLED
-#else /* the stand-in: a compiler that sees all elements takes several at once */
-#define UNROLL _Pragma("GCC unroll 64")
+#else /* the stand-in: the compiler makes vector code of a loop over one vector's elements */
+#define UNROLL
 #define ROLLED
 #endif
 
@@ -135,10 +135,10 @@ template <class Op, bool wide> struct fold_sums {
 	FOLD_FN void add(const vector<T> x[2])
 	{
 		const int count = VECTOR / sizeof(T);
-		UNROLL for (int e = 0; e < 2 * count; e++)
+		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++)
 		{
-			T &sum = sums[e / count].elements[e % count];
-			sum = Op::add(sum, x[e / count].elements[e % count]);
+			T &sum = sums[v].elements[e];
+			sum = Op::add(sum, x[v].elements[e]);
 		}
 	}
 	FOLD_FN void last(vector<T> x[2])
@@ -155,20 +155,20 @@ template <class Op> struct fold_sums<Op, true> {
 	FOLD_FN void first(const vector<T> x[2])
 	{
 		const int count = VECTOR / sizeof(T);
-		UNROLL for (int e = 0; e < 2 * count; e++) sums[e] =
-		        Op::first(x[e / count].elements[e % count]);
+		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++)
+		        sums[v * count + e] = Op::first(x[v].elements[e]);
 	}
 	FOLD_FN void add(const vector<T> x[2])
 	{
 		const int count = VECTOR / sizeof(T);
-		UNROLL for (int e = 0; e < 2 * count; e++) sums[e] =
-		        Op::add(sums[e], x[e / count].elements[e % count]);
+		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++)
+		        sums[v * count + e] = Op::add(sums[v * count + e], x[v].elements[e]);
 	}
 	FOLD_FN void last(vector<T> x[2])
 	{
 		const int count = VECTOR / sizeof(T);
-		UNROLL for (int e = 0; e < 2 * count; e++) x[e / count].elements[e % count] =
-		        Op::last(sums[e]);
+		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++) x[v]
+		        .elements[e] = Op::last(sums[v * count + e]);
 	}
 };
 
