@@ -230,6 +230,17 @@ int files_seal(struct collective *, struct err *err);
 int files_commit(struct collective *, struct err *err);
 void files_release(struct collective *);
 
+/* ---- output_digests.c ---- */
+
+/* The digest of a vector's output. NULL: no memory. */
+struct digest *output_digest_new(const struct collective *, const struct vector *);
+/* On the writing thread: @bytes at @pos of the vector with @files are added to its digest and
+ * written. */
+int output_digest_settle(const struct collective *, const struct vector_files *files, uint64_t pos,
+                         uint64_t bytes, struct err *err);
+/* Finish the digests of all tensors, and that of all. */
+int output_digests_finish(struct collective *, struct err *err);
+
 /* ---- outputs_claimed.c: outputs that several ranks name ---- */
 
 /* Encode the places that this rank writes. */

@@ -20,7 +20,8 @@ struct piece {
 	uint64_t start;      /* the piece ends where the next one starts */
 	XXH3_state_t *state; /* of its first bytes; NULL: none */
 	uint32_t hashed;     /* those bytes */
-	bool known;
+	uint32_t added;      /* bytes that were added in any order, perhaps some of them twice */
+	bool known;          /* and not added to since */
 	XXH128_canonical_t hash;
 };
 
@@ -97,13 +98,14 @@ fail:
 	return NULL;
 }
 
-static void free_state(struct digest *d, struct piece *p)
+/* Of what has arrived of a piece. */
+static void forget(struct digest *d, struct piece *p)
 {
 	if (p->state)
 		d->nstates--;
 	XXH3_freeState(p->state);
 	p->state = NULL;
-	p->hashed = 0;
+	p->hashed = p->added = 0;
 }
 
 void digest_free(struct digest *d)
@@ -119,10 +121,11 @@ void digest_free(struct digest *d)
 	free(d);
 }
 
-static void set_hash(struct piece *p, XXH128_hash_t hash)
+static void set_hash(struct digest *d, struct piece *p, XXH128_hash_t hash)
 {
 	XXH128_canonicalFromHash(&p->hash, hash);
 	p->known = true;
+	forget(d, p);
 }
 
 static bool make_state(struct digest *d, struct piece *p)
@@ -134,28 +137,36 @@ static bool make_state(struct digest *d, struct piece *p)
 	return true;
 }
 
-/* Hash bytes of piece @p, from its byte @at on. */
-static void update_piece(struct digest *d, struct piece *p, uint64_t at, const void *buf,
-                         size_t bytes)
+static uint64_t size_of(const struct piece *p)
 {
-	const uint64_t size = p[1].start - p->start;
-	p->known = false;
-	if (at != p->hashed)
-		free_state(d, p);
-	if (at != p->hashed)
-		return;
-	if (bytes == size) {
-		set_hash(p, XXH3_128bits(buf, bytes));
+	return p[1].start - p->start;
+}
+
+/* Hash the bytes of piece @p that follow those that are hashed. */
+static void hash_next(struct digest *d, struct piece *p, const void *buf, size_t bytes)
+{
+	if (bytes == size_of(p)) {
+		set_hash(d, p, XXH3_128bits(buf, bytes));
 		return;
 	}
 	if (!p->state && !make_state(d, p))
 		return;
 	XXH3_128bits_update(p->state, buf, bytes);
 	p->hashed += (uint32_t)bytes;
-	if (p->hashed == size) {
-		set_hash(p, XXH3_128bits_digest(p->state));
-		free_state(d, p);
-	}
+	if (p->hashed == size_of(p))
+		set_hash(d, p, XXH3_128bits_digest(p->state));
+}
+
+/* Add bytes of piece @p, from its byte @at on. */
+static void update_piece(struct digest *d, struct piece *p, uint64_t at, const void *buf,
+                         size_t bytes)
+{
+	p->known = false;
+	if (at < p->hashed)
+		forget(d, p);
+	p->added += (uint32_t)bytes;
+	if (at == p->hashed)
+		hash_next(d, p, buf, bytes);
 }
 
 static bool holds(const struct piece *p, uint64_t pos)
@@ -200,30 +211,52 @@ void digest_update(struct digest *d, uint64_t pos, const void *buf, size_t bytes
 void digest_go_back(struct digest *d)
 {
 	for (size_t k = 0; k < d->npieces; k++)
-		free_state(d, &d->pieces[k]);
+		forget(d, &d->pieces[k]);
 }
 
-static int read_back(struct digest *d,
-                     int (*pread_fn)(void *ctx, void *buf, size_t bytes, uint64_t pos,
-                                     struct err *),
-                     void *ctx, struct err *err)
+/* Read back what is not hashed of piece @p, which has a state or fits into @cap bytes. */
+static int read_back(struct digest *d, struct piece *p, void *buf, size_t cap,
+                     digest_pread *pread_fn, void *ctx, struct err *err)
+{
+	while (!p->known) {
+		const uint64_t left = size_of(p) - p->hashed;
+		const size_t n = left < cap ? (size_t)left : cap;
+		if (pread_fn(ctx, buf, n, p->start + p->hashed, err) < 0)
+			return -1;
+		hash_next(d, p, buf, n);
+	}
+	return 0;
+}
+
+int digest_settle(struct digest *d, uint64_t pos, size_t bytes, void *buf, size_t cap,
+                  digest_pread *pread_fn, void *ctx, struct err *err)
+{
+	const uint64_t end = pos + bytes;
+	if (!bytes || pos >= d->bytes)
+		return 0;
+	for (size_t k = piece_at(d, pos); k < d->npieces && d->pieces[k].start < end; k++) {
+		struct piece *p = &d->pieces[k];
+		if (p->known || p->added < size_of(p))
+			continue;
+		if (!p->state && size_of(p) > cap && !make_state(d, p))
+			continue;
+		if (read_back(d, p, buf, cap, pread_fn, ctx, err) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static int read_back_all(struct digest *d, digest_pread *pread_fn, void *ctx, struct err *err)
 {
 	void *buf = NULL;
-	int ret = -1;
-	for (size_t k = 0; k < d->npieces; k++) {
-		uint64_t start = d->pieces[k].start;
-		size_t n = (size_t)(d->pieces[k + 1].start - start);
+	int ret = 0;
+	for (size_t k = 0; ret == 0 && k < d->npieces; k++) {
 		if (d->pieces[k].known)
 			continue;
 		if (!buf && !(buf = err_malloc(DIGEST_PIECE, "a piece to digest", err)))
-			goto out;
-		if (pread_fn(ctx, buf, n, start, err))
-			goto out;
-		XXH128_canonicalFromHash(&d->pieces[k].hash, XXH3_128bits(buf, n));
-		d->pieces[k].known = true;
+			return -1;
+		ret = read_back(d, &d->pieces[k], buf, DIGEST_PIECE, pread_fn, ctx, err);
 	}
-	ret = 0;
-out:
 	free(buf);
 	return ret;
 }
@@ -249,12 +282,11 @@ static void hash_finish(XXH3_state_t *state, uint8_t out[DIGEST_BYTES])
 	memcpy(out, hash.digest, DIGEST_BYTES);
 }
 
-int digest_final(struct digest *d,
-                 int (*pread_fn)(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *),
-                 void *ctx, uint8_t (*out)[DIGEST_BYTES], struct err *err)
+int digest_final(struct digest *d, digest_pread *pread_fn, void *ctx, uint8_t (*out)[DIGEST_BYTES],
+                 struct err *err)
 {
 	size_t k = 0;
-	if (read_back(d, pread_fn, ctx, err))
+	if (read_back_all(d, pread_fn, ctx, err) < 0)
 		return -1;
 	for (size_t i = 0; i < d->nparts; i++) {
 		XXH3_128bits_reset(d->whole);

@@ -239,6 +239,96 @@ TEST(test_gaps_and_rewrites)
 	free(a.bytes);
 }
 
+/* Write @n bytes of @from at @at of the file, and add them. */
+static void add(struct digest *d, struct array *file, uint64_t at, const char *from, uint64_t n)
+{
+	struct err err = {0};
+	char buf[MIB / 8];
+	digest_update(d, at, from, n);
+	memcpy(file->bytes + at, from, n);
+	assert_int_equal(
+	        digest_settle(d, at, n, buf, 1 + next() % sizeof buf, read_back, file, &err), 0);
+}
+
+/* The second half of each piece comes before the first: it is read back once the piece is complete,
+ * and nothing at the end. */
+TEST(test_settle)
+{
+	struct array a, file;
+	uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
+	make(&a, 5 * MIB + 4);
+	make(&file, a.size);
+	defined(&a, "u8 (5242884,)\n", expected);
+	struct digest *d = new_digest(&a.info);
+	for (uint64_t at = 0; at < a.size; at += MIB) {
+		const uint64_t size = a.size - at < MIB ? a.size - at : MIB, half = size / 2;
+		const unsigned reads = file.reads;
+		add(d, &file, at + half, a.bytes + at + half, size - half);
+		assert_int_equal(file.reads, reads);
+		add(d, &file, at, a.bytes + at, half);
+		assert_true(file.reads > reads);
+	}
+	const unsigned reads = file.reads;
+	final(d, &file, found);
+	assert_int_equal(file.reads, reads);
+	assert_memory_equal(found, expected, DIGEST_BYTES);
+	free(file.bytes);
+	free(a.bytes);
+}
+
+/* Parts in any order, some of them twice, with other bytes at first; and back. */
+TEST(test_settle_any_order)
+{
+	enum { PARTS = 24 };
+	for (int round = 0; round < 200; round++) {
+		struct array a, file;
+		uint8_t expected[DIGEST_BYTES], found[DIGEST_BYTES];
+		uint64_t cut[PARTS + 1];
+		make(&a, 2 * MIB + 99);
+		make(&file, a.size);
+		defined(&a, "u8 (2097251,)\n", expected);
+		for (int i = 0; i <= PARTS; i++)
+			cut[i] = i == 0 ? 0 : i == PARTS ? a.size : next() % a.size;
+		qsort(cut, PARTS + 1, sizeof *cut, by_value);
+		struct digest *d = new_digest(&a.info);
+		char *wrong = calloc(1, a.size);
+		for (uint64_t n = next() % (3 * PARTS); n-- > 0;) {
+			const size_t i = next() % PARTS;
+			add(d, &file, cut[i], (next() % 2 ? wrong : a.bytes) + cut[i],
+			    cut[i + 1] - cut[i]);
+			if (next() % 8 == 0)
+				digest_go_back(d);
+		}
+		const size_t first = next() % PARTS, step = next() % 2 ? 1 : 5;
+		for (size_t k = 0; k < PARTS; k++) {
+			const size_t i = (first + k * step) % PARTS;
+			add(d, &file, cut[i], a.bytes + cut[i], cut[i + 1] - cut[i]);
+		}
+		final(d, &file, found);
+		assert_memory_equal(found, expected, DIGEST_BYTES);
+		free(wrong);
+		free(file.bytes);
+		free(a.bytes);
+	}
+}
+
+TEST(test_settle_error)
+{
+	struct array a;
+	struct err err = {0};
+	char buf[64];
+	make(&a, 100);
+	a.fail = 1;
+	struct digest *d = new_digest(&a.info);
+	digest_update(d, 50, a.bytes + 50, 50);
+	assert_int_equal(digest_settle(d, 50, 50, buf, sizeof buf, read_back, &a, &err), 0);
+	digest_update(d, 0, a.bytes, 50);
+	assert_int_equal(digest_settle(d, 0, 50, buf, sizeof buf, read_back, &a, &err), -1);
+	assert_int_equal(err.code, ERR_OUTPUT);
+	digest_free(d);
+	free(a.bytes);
+}
+
 TEST(test_nothing_added)
 {
 	struct array a;

@@ -66,8 +66,6 @@ void consolidated_release(struct collective *);
 int consolidated_map_input(const struct collective *, struct extents *in, struct err *err);
 /* Add the output @path, once the tensors are known. */
 int consolidated_name(struct collective *, const char *path, struct err *err);
-/* Begin the digests of the output's tensors; NULL: no memory. */
-struct digest *consolidated_digest(const struct collective *);
 /* Write @n bytes of the vector from @pos on to their places. Threads as for elements_write. */
 int consolidated_store(const struct collective *, const uint8_t *buf, uint64_t pos, uint64_t n,
                        struct err *err);

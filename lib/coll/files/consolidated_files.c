@@ -90,19 +90,6 @@ static uint64_t run_bytes(const struct piece *p, const struct tensor *t, int axi
 	return bytes;
 }
 
-struct digest *consolidated_digest(const struct collective *c)
-{
-	const struct agreement *a = &c->agreed;
-	const struct tensor **tensors = calloc(a->ntensors + 1, sizeof *tensors);
-	struct digest *digest = NULL;
-	for (size_t i = 0; tensors && i < a->ntensors; i++)
-		tensors[i] = &a->tensors[i].tensor;
-	if (tensors)
-		digest = digest_new(tensors, a->ntensors);
-	free(tensors);
-	return digest;
-}
-
 /* Write @n bytes at @at of the piece. */
 static int store_piece(const struct collective *c, const struct piece *p, const uint8_t *buf,
                        uint64_t at, uint64_t n, struct err *err)
@@ -118,6 +105,9 @@ static int store_piece(const struct collective *c, const struct piece *p, const 
 		if (whole)
 			digest_update(c->transfer.files[0].digest, w->at + begin, buf, len);
 		if (sink_pwrite(c->transfer.sink, to->file, buf, len, to->offset + begin, err) < 0)
+			return -1;
+		if (whole &&
+		    output_digest_settle(c, c->transfer.files, w->at + begin, len, err) < 0)
 			return -1;
 	}
 	return 0;

@@ -297,7 +297,7 @@ static int store(const struct moved *m, const uint8_t *buf, uint64_t pos, uint64
 	for (int k = 0; k < t->copies; k++)
 		if (elements_put(m->c, &m->files->out[k], buf, pos * esize, n * esize, err) < 0)
 			return -1;
-	return 0;
+	return output_digest_settle(m->c, m->files, pos * esize, n * esize, err);
 }
 
 /* The number of finite elements that the conversion to the output's type has made Inf or NaN. */
@@ -403,21 +403,6 @@ int elements_check_error(struct collective *c, struct err *err)
 
 /* ---- preparation ---- */
 
-/* Create the digest of a vector's output. */
-static struct digest *make_digest(const struct collective *c, const struct vector *v)
-{
-	if (c->request->consolidate)
-		return consolidated_digest(c);
-	const struct tensor **tensors = calloc(v->ntensors + 1, sizeof *tensors);
-	struct digest *digest = NULL;
-	for (size_t i = 0; tensors && i < v->ntensors; i++)
-		tensors[i] = &c->agreed.tensors[v->tensors[i]].tensor;
-	if (tensors)
-		digest = digest_new(tensors, v->ntensors);
-	free(tensors);
-	return digest;
-}
-
 static void init_stats(struct stats *stats, const struct vector *v)
 {
 	for (size_t i = 0; i < (size_t)v->ninputs * v->ntensors; i++)
@@ -450,7 +435,7 @@ int elements_prepare(struct collective *c, struct err *err)
 	for (int i = 0; i < c->agreed.nvectors; i++) {
 		const struct vector *v = &c->agreed.vectors[i];
 		struct vector_files *f = &t->files[i];
-		f->digest = t->sink ? make_digest(c, v) : NULL;
+		f->digest = t->sink ? output_digest_new(c, v) : NULL;
 		const bool counted = counts && !agreement_is_beside(&c->agreed, i);
 		f->stats = counted ? make_stats(v) : NULL;
 		if ((t->sink && !f->digest) || (counted && !f->stats))

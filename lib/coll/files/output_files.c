@@ -657,65 +657,6 @@ int files_check_outputs(struct collective *c, struct err *err)
 
 /* ---- the end ---- */
 
-struct reader {
-	const struct collective *c;
-	struct sink *sink;
-	const struct extents *from;
-	uint8_t *to;
-};
-
-static int read_piece(void *ctx, const struct extent *e, uint64_t bytes, struct err *err)
-{
-	struct reader *r = ctx;
-	if (sink_pread(r->sink, e->file, r->to, bytes, e->offset, err) < 0)
-		return -1;
-	r->to += bytes;
-	return 0;
-}
-
-static int read_back(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *err)
-{
-	struct reader *r = ctx;
-	r->to = buf;
-	if (r->c->transfer.update.coded)
-		return update_read_coded(&r->c->transfer.update, UPDATE_TO_ALL, buf, pos, bytes,
-		                         err);
-	return extents_visit(r->from, pos, bytes, read_piece, r, err);
-}
-
-/* Finish the digests of all tensors. @room: space for those of one vector. */
-static int finish_vectors(struct collective *c, uint8_t (*room)[DIGEST_BYTES], struct err *err)
-{
-	struct transfer *t = &c->transfer;
-	for (int i = 0; i < c->agreed.nvectors; i++) {
-		const struct vector *v = &c->agreed.vectors[i];
-		struct reader r = {.c = c, .sink = t->sink, .from = &t->files[i].out[0]};
-		if (digest_final(t->files[i].digest, read_back, &r, room, err) < 0)
-			return -1;
-		for (size_t k = 0; k < v->ntensors; k++)
-			memcpy(t->digests[v->tensors[k]], room[k], DIGEST_BYTES);
-	}
-	return 0;
-}
-
-static int finish_digests(struct collective *c, struct err *err)
-{
-	struct transfer *t = &c->transfer;
-	size_t n = c->agreed.ntensors;
-	const char **names = err_calloc(n + 1, sizeof *names, "the digests", err);
-	uint8_t(*room)[DIGEST_BYTES] =
-	        err_calloc(agreement_entries(&c->agreed) + 1, sizeof *room, "the digests", err);
-	int ret = names && room ? finish_vectors(c, room, err) : -1;
-	for (size_t i = 0; ret == 0 && i < n; i++)
-		names[i] = c->agreed.tensors[i].tensor.name;
-	if (ret == 0 &&
-	    digest_names(names, (const uint8_t(*)[DIGEST_BYTES])t->digests, n, t->digest) < 0)
-		ret = err_nomem(err, "the digest", n);
-	free(names);
-	free(room);
-	return ret;
-}
-
 static int check_inputs(const struct collective *c, struct err *err)
 {
 	for (int i = 0; i < c->transfer.ninputs; i++) {
@@ -738,7 +679,7 @@ int files_seal(struct collective *c, struct err *err)
 		return -1;
 	if (!c->transfer.sink)
 		return 0;
-	if (finish_digests(c, err) < 0 || update_finish(c, err) < 0 ||
+	if (output_digests_finish(c, err) < 0 || update_finish(c, err) < 0 ||
 	    gather_update_check(c, err) < 0)
 		return -1;
 	return sink_seal(c->transfer.sink, err);

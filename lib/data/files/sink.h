@@ -189,6 +189,7 @@ bool sink_has_clones(const struct sink *, dev_t *dev);
 void sink_hash(const struct sink *, XXH3_state_t *hash);
 /* From now on sink_pwrite writes nothing. */
 void sink_await_clones(struct sink *);
+bool sink_awaits_clones(const struct sink *);
 /* The descriptor of a file, owned by the sink; -1: it is a link. */
 int sink_descriptor(const struct sink *, int file);
 /* Make the file a clone of @from, which another rank has passed, or a copy: *@error as of

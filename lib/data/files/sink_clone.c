@@ -54,6 +54,11 @@ void sink_await_clones(struct sink *s)
 	s->awaits = true;
 }
 
+bool sink_awaits_clones(const struct sink *s)
+{
+	return s->awaits;
+}
+
 int sink_descriptor(const struct sink *s, int file)
 {
 	return sink_is_link(&s->files[file]) ? -1 : s->files[file].out.fd;
