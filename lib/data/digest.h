@@ -9,9 +9,10 @@
  * - Of a dataset of one tensor without a name: the tensor's.
  *
  * A struct digest takes the bytes of consecutive tensors of a virtual array (extents.h), in any
- * order. What did not arrive in order is read back from the file: as soon as its piece is complete
- * (digest_settle), or at the end. Memory: some 50 bytes per tensor and per piece, and some 600
- * bytes for each piece that has arrived in part, at most 2.5 MB.
+ * order, from one thread at a time. What did not arrive in order is read back from the file: as
+ * soon as its piece is complete (digest_settle), if it has a state, or at the end. Memory: some 50
+ * bytes per tensor and per piece, and some 600 bytes for each piece that has arrived in part, at
+ * most 2.5 MB.
  */
 #ifndef COLLCTL_DATA_DIGEST_H
 #define COLLCTL_DATA_DIGEST_H

@@ -11,8 +11,9 @@ whole command. "CPU" is the time of all processors, which other programs disturb
 
 All runs alternate, A B A B ..., after a round that is not counted and whose results are compared; medians. All files lie
 in /dev/shm, if it has room: a disk would make both sides wait. All free memory is touched before. The outputs are
-removed after each command: each finds the same free memory, of which the system gives first what was freed last. The commands go before other programs if the system lets them (nice). Exit code 77 as that of gpu.py,
-whose functions it uses.
+removed after each command: each finds the same free memory, of which the system gives first what was freed last. The
+commands go before other programs if the system lets them (nice). Exit code 77 as that of gpu.py, whose functions it
+uses.
 """
 
 import argparse

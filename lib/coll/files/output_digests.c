@@ -50,7 +50,8 @@ int output_digest_settle(const struct collective *c, const struct vector_files *
 	struct reader r = {.c = c, .from = files->out};
 	if (sink_awaits_clones(c->transfer.sink))
 		return 0;
-	return digest_settle(files->digest, pos, bytes, c->transfer.write_staging, STAGING,
+	/* The caller may still write from write_staging. */
+	return digest_settle(files->digest, pos, bytes, c->transfer.compare_staging, STAGING,
 	                     read_back, &r, err);
 }
 
