@@ -156,19 +156,25 @@ template <class Op> struct fold_sums<Op, true> {
 	{
 		const int count = VECTOR / sizeof(T);
 		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++)
-		        sums[v * count + e] = Op::first(x[v].elements[e]);
+		{
+			sums[v * count + e] = Op::first(x[v].elements[e]);
+		}
 	}
 	FOLD_FN void add(const vector<T> x[2])
 	{
 		const int count = VECTOR / sizeof(T);
 		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++)
-		        sums[v * count + e] = Op::add(sums[v * count + e], x[v].elements[e]);
+		{
+			sums[v * count + e] = Op::add(sums[v * count + e], x[v].elements[e]);
+		}
 	}
 	FOLD_FN void last(vector<T> x[2])
 	{
 		const int count = VECTOR / sizeof(T);
-		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++) x[v]
-		        .elements[e] = Op::last(sums[v * count + e]);
+		UNROLL for (int v = 0; v < 2; v++) UNROLL for (int e = 0; e < count; e++)
+		{
+			x[v].elements[e] = Op::last(sums[v * count + e]);
+		}
 	}
 };
 

@@ -20,8 +20,8 @@ struct numbered {
 /* They stay when the process ends, because threads may still run. */
 std::vector<numbered> &numbers = *new std::vector<numbered>();
 Known &host = *new Known();
-/* Operations of which the host does not know that they have ended, in the order in which it was
- * queued. */
+/* Operations of which the host does not know that they have ended, in the order in which they
+ * were queued. */
 std::list<std::shared_ptr<deed>> &unknown = *new std::list<std::shared_ptr<deed>>();
 
 uint64_t count(const Known &known, unsigned stream)

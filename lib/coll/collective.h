@@ -73,6 +73,7 @@ struct transfer {
 	bool moves;        /* data have begun to move */
 	bool stores;       /* all outputs must be on disk in the end */
 	uint64_t to_write; /* bytes of all outputs, about */
+	/* [STAGING]: of the reading thread; what the writing thread writes, and what it reads. */
 	uint8_t *read_staging, *write_staging, *compare_staging;
 
 	bool sealing;                     /* the table's entries are digests */

@@ -98,7 +98,7 @@ fail:
 	return NULL;
 }
 
-/* Of what has arrived of a piece. */
+/* Forget the bytes that have arrived of piece @p. */
 static void forget(struct digest *d, struct piece *p)
 {
 	if (p->state)

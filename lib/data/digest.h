@@ -37,8 +37,9 @@ void digest_update(struct digest *, uint64_t pos, const void *buf, size_t bytes)
 /* Read back bytes: @bytes at @pos as above, at most @cap of digest_settle or DIGEST_PIECE. */
 typedef int digest_pread(void *ctx, void *buf, size_t bytes, uint64_t pos, struct err *);
 /* The last bytes that were added, @bytes at @pos, are in the file: read back what has not arrived
- * in order of the pieces that they have completed. The system still has it in memory. @buf: @cap
- * bytes for this call. -1: the error of @pread_fn. */
+ * in order of the pieces that they have completed. The system still has it in memory. Once all
+ * bytes of a piece were added, none may be written without digest_update. @buf: @cap bytes for this
+ * call. -1: the error of @pread_fn. */
 int digest_settle(struct digest *, uint64_t pos, size_t bytes, void *buf, size_t cap,
                   digest_pread *pread_fn, void *ctx, struct err *err);
 /* Bytes that were added may be added again, from any position on: the pieces that they do not

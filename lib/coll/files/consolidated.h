@@ -13,7 +13,6 @@
 
 #include "lib/coll/agreement/piece_table.h"
 #include "lib/coll/coll.h"
-#include "lib/data/digest.h"
 #include "lib/data/files/extents.h"
 
 struct collective;
